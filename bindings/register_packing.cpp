@@ -1,0 +1,234 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arrays.hpp"
+#include "controlled.hpp"
+#include "isinglass/greedy.hpp"
+#include "isinglass/parallel.hpp"
+
+namespace isinglass {
+namespace {
+
+/// A packing problem together with the NumPy arrays that it views.
+struct PackingHandle {
+  std::vector<py::object> owners;
+  std::unique_ptr<PackingProblem> problem;
+};
+
+template <class T>
+CsrView<T> csr_view(const OptionalArray<std::int64_t>& row_start, const OptionalArray<std::int32_t>& column,
+                    const OptionalArray<T>& value, const char* name) {
+  return {vector_view(row_start, name), vector_view(column, name), vector_view(value, name)};
+}
+
+std::unique_ptr<PackingHandle> make_problem(
+    const Array<double>& costs, double budget, const OptionalArray<std::int64_t>& integer_costs,
+    std::int64_t integer_budget, const OptionalArray<double>& relevance, const OptionalArray<float>& similarity,
+    const OptionalArray<std::int64_t>& similarity_rows, const OptionalArray<std::int32_t>& similarity_columns,
+    const OptionalArray<float>& similarity_values, const OptionalArray<std::int64_t>& coverage_rows,
+    const OptionalArray<std::int32_t>& coverage_terms, const OptionalArray<double>& term_weights,
+    const OptionalArray<std::int32_t>& groups, std::size_t num_groups, const OptionalArray<std::uint8_t>& allowed,
+    const OptionalArray<std::int32_t>& pinned, std::size_t max_items, double relevance_weight, double coverage_weight,
+    double representation_weight, double diversity_weight, double facility_location_weight, double saturation,
+    bool unit_normalisation) {
+  auto handle = std::make_unique<PackingHandle>();
+  PackingView view;
+  view.costs = vector_view(costs, "costs");
+  view.n = view.costs.size();
+  view.budget = budget;
+  view.integer_costs = vector_view(integer_costs, "integer_costs");
+  view.integer_budget = integer_budget;
+  view.relevance = vector_view(relevance, "relevance");
+  if (similarity) {
+    if (similarity->ndim() != 2 || static_cast<std::size_t>(similarity->shape(0)) != view.n ||
+        static_cast<std::size_t>(similarity->shape(1)) != view.n) {
+      throw std::invalid_argument("similarity must be of shape (n, n)");
+    }
+    view.similarity = similarity->data();
+  }
+  view.sparse_similarity = csr_view(similarity_rows, similarity_columns, similarity_values, "similarity");
+  view.coverage = csr_view<double>(coverage_rows, coverage_terms, std::nullopt, "coverage");
+  view.term_weights = vector_view(term_weights, "coverage_weights");
+  view.groups = vector_view(groups, "groups");
+  view.num_groups = num_groups;
+  view.allowed = vector_view(allowed, "allowed");
+  view.pinned = vector_view(pinned, "pinned");
+  view.max_items = max_items;
+  view.relevance_weight = relevance_weight;
+  view.coverage_weight = coverage_weight;
+  view.representation_weight = representation_weight;
+  view.diversity_weight = diversity_weight;
+  view.facility_location_weight = facility_location_weight;
+  view.saturation = saturation;
+  view.unit_normalisation = unit_normalisation;
+
+  const auto keep = [&](const auto& array) {
+    if (array) handle->owners.push_back(*array);
+  };
+  handle->owners.push_back(costs);
+  keep(integer_costs);
+  keep(relevance);
+  keep(similarity);
+  keep(similarity_rows);
+  keep(similarity_columns);
+  keep(similarity_values);
+  keep(coverage_rows);
+  keep(coverage_terms);
+  keep(term_weights);
+  keep(groups);
+  keep(allowed);
+  keep(pinned);
+  {
+    py::gil_scoped_release nogil;
+    handle->problem = std::make_unique<PackingProblem>(view);
+  }
+  return handle;
+}
+
+const char* stop_name(StopReason reason) {
+  switch (reason) {
+    case StopReason::none:
+      return "none";
+    case StopReason::time_limit:
+      return "time_limit";
+    case StopReason::interrupted:
+      return "interrupted";
+  }
+  return "none";
+}
+
+const char* bound_name(BoundMethod method) {
+  switch (method) {
+    case BoundMethod::online:
+      return "online";
+    case BoundMethod::concave:
+      return "concave";
+    case BoundMethod::total:
+      return "total";
+  }
+  return "total";
+}
+
+GreedyOptions greedy_options(bool plus_max) { return {.plus_max = plus_max}; }
+CertificateLevel level_of(bool tight) { return tight ? CertificateLevel::tight : CertificateLevel::fast; }
+
+std::vector<Item> checked_selection(const PackingHandle& handle, const Array<std::int64_t>& selection) {
+  std::vector<Item> items;
+  for (std::int64_t item : vector_view(selection, "selection")) {
+    if (item < 0 || static_cast<std::size_t>(item) >= handle.problem->size()) {
+      throw std::out_of_range("selection holds " + std::to_string(item) + ", expected an index below " +
+                              std::to_string(handle.problem->size()));
+    }
+    items.push_back(static_cast<Item>(item));
+  }
+  return items;
+}
+
+}  // namespace
+
+void register_packing(py::module_& m) {
+  py::class_<PackingHandle>(m, "PackingCore")
+      .def(py::init(&make_problem), py::kw_only(), strict("costs"), py::arg("budget"), strict("integer_costs"),
+           py::arg("integer_budget"), strict("relevance"), strict("similarity"), strict("similarity_rows"),
+           strict("similarity_columns"), strict("similarity_values"), strict("coverage_rows"), strict("coverage_terms"),
+           strict("term_weights"), strict("groups"), py::arg("num_groups"), strict("allowed"), strict("pinned"),
+           py::arg("max_items"), py::arg("relevance_weight"), py::arg("coverage_weight"),
+           py::arg("representation_weight"), py::arg("diversity_weight"), py::arg("facility_location_weight"),
+           py::arg("saturation"), py::arg("unit_normalisation"))
+      .def_property_readonly("eligible",
+                             [](const PackingHandle& self) {
+                               const auto eligible = self.problem->eligible();
+                               return to_array<bool>(std::vector<std::uint8_t>(eligible.begin(), eligible.end()));
+                             })
+      .def(
+          "evaluate",
+          [](const PackingHandle& self, const Array<std::int64_t>& selection) {
+            return evaluate(*self.problem, checked_selection(self, selection));
+          },
+          strict("selection"))
+      .def(
+          "spending",
+          [](const PackingHandle& self, const Array<std::int64_t>& selection) {
+            const Spending s = spending(self.problem->view(), checked_selection(self, selection));
+            return py::make_tuple(s.cost, s.within_budget);
+          },
+          strict("selection"))
+      .def(
+          "gain",
+          [](const PackingHandle& self, const Array<std::int64_t>& selection, std::int64_t item) {
+            PackingState state;
+            state.reset(*self.problem);
+            for (Item chosen : checked_selection(self, selection)) state.add(chosen);
+            return state.gain(static_cast<Item>(item));
+          },
+          strict("selection"), py::arg("item"))
+      .def(
+          "bound",
+          [](const PackingHandle& self, const Array<std::int64_t>& selection, bool tight, double time_limit) {
+            const std::vector<Item> items = checked_selection(self, selection);
+            const Bound bound = controlled(time_limit, py::none(), [&](Control& control) {
+              return bound_at(*self.problem, items, level_of(tight), control);
+            });
+            return py::make_tuple(bound.value, bound_name(bound.method));
+          },
+          strict("selection"), py::arg("tight"), py::arg("time_limit"));
+
+  py::class_<Packing>(m, "Packing")
+      .def_property_readonly("selection", [](const Packing& self) { return to_array<std::int64_t>(self.selection); })
+      .def_property_readonly("gains", [](const Packing& self) { return to_array<double>(self.gains); })
+      .def_readonly("value", &Packing::value)
+      .def_readonly("cost", &Packing::cost)
+      .def_property_readonly("upper_bound", [](const Packing& self) { return self.bound.value; })
+      .def_property_readonly("bound_method", [](const Packing& self) { return bound_name(self.bound.method); })
+      .def_readonly("nothing_fits", &Packing::nothing_fits)
+      .def_property_readonly("stopped", [](const Packing& self) { return stop_name(self.stopped); })
+      .def_readonly("gain_evaluations", &Packing::gain_evaluations)
+      .def_readonly("search_seconds", &Packing::search_seconds)
+      .def_readonly("certificate_seconds", &Packing::certificate_seconds);
+
+  m.def(
+      "pack",
+      [](const PackingHandle& handle, bool plus_max, bool tight, double time_limit, const py::object& progress) {
+        return controlled(time_limit, progress, [&](Control& control) {
+          return greedy(*handle.problem, greedy_options(plus_max), level_of(tight), control);
+        });
+      },
+      py::arg("problem"), py::arg("plus_max"), py::arg("tight"), py::arg("time_limit"), py::arg("progress"));
+  m.def(
+      "pack_many",
+      [](const std::vector<const PackingHandle*>& handles, bool plus_max, bool tight, double time_limit, int threads,
+         const py::object& progress) {
+        return controlled(time_limit, progress, [&](Control& control) {
+          std::vector<Packing> results(handles.size());
+          std::atomic<std::size_t> done{0};
+          parallel_for(handles.size(), threads, control, [&](std::size_t i) {
+            results[i] = greedy(*handles[i]->problem, greedy_options(plus_max), level_of(tight), control);
+            control.report(static_cast<double>(++done) / static_cast<double>(handles.size()));
+          });
+          return results;
+        });
+      },
+      py::arg("problems"), py::arg("plus_max"), py::arg("tight"), py::arg("time_limit"), py::arg("threads"),
+      py::arg("progress"));
+  m.def(
+      "cosine_similarity",
+      [](const Array<float>& embeddings) {
+        if (embeddings.ndim() != 2) throw std::invalid_argument("embeddings must be 2-D");
+        const auto n = static_cast<std::size_t>(embeddings.shape(0)), d = static_cast<std::size_t>(embeddings.shape(1));
+        py::array_t<float> similarity({n, n});
+        float* out = similarity.mutable_data();
+        {
+          py::gil_scoped_release nogil;
+          cosine_similarity(embeddings.data(), n, d, out);
+        }
+        return similarity;
+      },
+      strict("embeddings"));
+}
+
+}  // namespace isinglass

@@ -1,0 +1,76 @@
+// Upper bounds on the optimum of a packing problem.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "isinglass/control.hpp"
+#include "isinglass/packing.hpp"
+
+namespace isinglass {
+
+enum class CertificateLevel { fast, tight };
+
+enum class BoundMethod {
+  online,   // F(S) + the best fractional knapsack of gains at S, over the prefixes S of the run
+  concave,  // linear bounds of the terms' concave functions, by conditional gradient
+  total,    // the value of everything that may be picked
+};
+
+struct Bound {
+  double value = 0;
+  BoundMethod method = BoundMethod::total;
+
+  void lower_to(double candidate, BoundMethod by) {
+    if (candidate < value) {
+      value = candidate;
+      method = by;
+    }
+  }
+};
+
+/// The largest sum of gains that fits: max sum g_j y_j with 0 <= y <= 1 under the budget beside the pinned items, or
+/// under the cap on the number of items, whichever is less. Fractional, so an upper bound of every selection's sum.
+/// O(n) by weighted selection.
+class FractionalKnapsack {
+ public:
+  explicit FractionalKnapsack(const PackingProblem& problem);
+
+  struct Entry {
+    double density;
+    double gain;
+    double cost;
+    Item item;
+  };
+
+  void clear() { entries_.clear(); }
+  /// Only items that may be picked and would add something need to be pushed.
+  void push(Item item, double gain);
+  /// The bound; with `vertex`, also the items (and the fraction of the last) that reach it.
+  double solve(std::vector<std::pair<Item, double>>* vertex = nullptr);
+
+ private:
+  double fill(double limit, bool by_count, std::vector<std::pair<Item, double>>* vertex);
+
+  const PackingProblem* problem_;
+  double budget_left_;
+  std::size_t items_left_;
+  std::vector<Entry> entries_;
+};
+
+/// The concave bound: each term is a concave function of sums over S, and a concave function lies below its tangents.
+/// For any multipliers that gives a linear function above F, whose best knapsack bounds the optimum; conditional
+/// gradient (Frank, Wolfe 1956) on the smoothed relaxation finds good multipliers.
+double concave_bound(const PackingProblem& problem, std::span<const Item> start, Control& control);
+
+/// The best bound at any set, from any source: online at {} and at `selection` with exact gains, with `tight` also the
+/// concave one started there.
+Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, CertificateLevel level,
+               Control& control);
+
+/// F of all that may be picked, with the pinned items: never below the optimum.
+double total_bound(const PackingProblem& problem);
+
+}  // namespace isinglass

@@ -1,0 +1,41 @@
+// Lazy density greedy and Greedy+Max.
+#pragma once
+
+#include <vector>
+
+#include "isinglass/bounds.hpp"
+#include "isinglass/control.hpp"
+#include "isinglass/packing.hpp"
+
+namespace isinglass {
+
+struct GreedyOptions {
+  /// Greedy+Max instead of density greedy with the best single item.
+  bool plus_max = true;
+};
+
+struct Packing {
+  std::vector<Item> selection;  // in order of choice, pinned items first
+  std::vector<double> gains;    // marginal gain of each when it was picked
+  double value = 0;             // F(selection), by `evaluate`
+  double cost = 0;              // exactly rounded, in the caller's unit
+  Bound bound;
+  bool nothing_fits = false;  // no item may be picked beside what is pinned
+  StopReason stopped = StopReason::none;
+  std::size_t gain_evaluations = 0;
+  double search_seconds = 0;
+  double certificate_seconds = 0;
+};
+
+/// Density greedy (gain per cost, ties to the lowest index, positive gains only, whatever still fits), evaluated lazily
+/// (Minoux 1978, "Accelerated greedy algorithms for maximizing submodular set functions"), then
+/// - lazy_greedy: the best single item where it alone beats the greedy set (Lin, Bilmes 2011, "A class of submodular
+///   functions for document summarization");
+/// - plus_max: the best set of a greedy prefix and the single item of largest gain that fits beside it (Yaroslavtsev,
+///   Zhou, Avdiukhin 2020, "Bring your own greedy + max: near-optimal 1/2-approximations for submodular knapsack"),
+///   filled up greedily where budget is left.
+/// Picks are those of the plain algorithm, whatever the laziness saved.
+Packing greedy(const PackingProblem& problem, const GreedyOptions& options, CertificateLevel certificate,
+               Control& control);
+
+}  // namespace isinglass

@@ -1,0 +1,145 @@
+// The packing problem: maximise a weighted sum of monotone submodular terms under a hard budget.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace isinglass {
+
+using Item = std::int32_t;
+
+/// Compressed sparse rows over the caller's arrays.
+template <class Value>
+struct CsrView {
+  std::span<const std::int64_t> row_start;  // (n + 1,)
+  std::span<const std::int32_t> column;     // (nonzeros,)
+  std::span<const Value> value;             // (nonzeros,), or empty: all ones
+};
+
+/// The caller's arrays. Owns nothing; valid while they live. An absent term has an empty array.
+struct PackingView {
+  std::size_t n = 0;
+
+  // Costs that share a granule come as exact integers; else the doubles decide by exactly rounded sums.
+  std::span<const double> costs;                // (n,), the caller's unit
+  double budget = 0;                            // the caller's unit
+  std::span<const std::int64_t> integer_costs;  // (n,), or empty
+  std::int64_t integer_budget = 0;
+
+  std::span<const double> relevance;     // (n,)
+  const float* similarity = nullptr;     // (n, n) symmetric, rows contiguous
+  CsrView<float> sparse_similarity;      // the same, sparse
+  CsrView<double> coverage;              // (n, terms), 0/1
+  std::span<const double> term_weights;  // (terms,)
+  std::span<const std::int32_t> groups;  // (n,), 0 .. num_groups - 1
+  std::size_t num_groups = 0;
+
+  double relevance_weight = 0, coverage_weight = 0, representation_weight = 0, diversity_weight = 0,
+         facility_location_weight = 0;
+  double saturation = 0.3;
+  bool unit_normalisation = false;  // diversity over its own maximum instead of P1's sqrt(sum of relevance)
+
+  std::span<const std::uint8_t> allowed;  // (n,), or empty: all
+  std::span<const Item> pinned;           // always in the answer, in this order
+  std::size_t max_items = 0;              // 0 picks nothing; n or more: no cap
+
+  bool has_similarity() const { return similarity != nullptr || !sparse_similarity.row_start.empty(); }
+};
+
+/// A view with what every solve needs and no answer changes: normalisers, saturation caps, who may be picked.
+class PackingProblem {
+ public:
+  explicit PackingProblem(const PackingView& view);
+
+  const PackingView& view() const { return view_; }
+  std::size_t size() const { return view_.n; }
+
+  // Weight / normaliser of each term; 0 when the term is off or can never be positive.
+  double relevance_scale() const { return relevance_scale_; }
+  double coverage_scale() const { return coverage_scale_; }
+  double representation_scale() const { return representation_scale_; }
+  double diversity_scale() const { return diversity_scale_; }
+  double facility_scale() const { return facility_scale_; }
+
+  std::span<const double> cap() const { return cap_; }  // (n,), padded with zeros to a multiple of 16
+  double total_cap() const { return total_cap_; }
+
+  /// Coverage as bit masks, when there are at most 64 terms of weight 1: then gains are population counts.
+  bool bitmask_coverage() const { return !coverage_mask_.empty(); }
+  std::span<const std::uint64_t> coverage_mask() const { return coverage_mask_; }
+
+  /// May be picked: allowed, not pinned, and within the budget and the cap beside what is pinned.
+  std::span<const std::uint8_t> eligible() const { return eligible_; }
+
+  /// At least the largest possible rounding error of one gain, with what is summed in it.
+  double gain_slack() const { return gain_slack_; }
+
+ private:
+  PackingView view_;
+  double relevance_scale_ = 0, coverage_scale_ = 0, representation_scale_ = 0, diversity_scale_ = 0,
+         facility_scale_ = 0;
+  std::vector<double> cap_;
+  double total_cap_ = 0;
+  std::vector<std::uint64_t> coverage_mask_;
+  std::vector<std::uint8_t> eligible_;
+  double gain_slack_ = 0;
+};
+
+/// Running state of a set: its value and, for any item, what it would add. The one gain function of every algorithm.
+class PackingState {
+ public:
+  void reset(const PackingProblem& problem);  // S = {}; keeps its memory
+  double gain(Item item) const;               // F(S + item) - F(S)
+  void add(Item item);                        // S <- S + item
+
+ private:
+  double coverage_gain(std::size_t item) const;
+
+  const PackingProblem* problem_ = nullptr;
+  std::vector<double> headroom_;       // cap_i - representation of i so far, padded like cap
+  std::vector<float> nearest_;         // largest similarity of i to the set
+  std::vector<std::uint8_t> covered_;  // per term
+  std::uint64_t covered_mask_ = 0;
+  std::vector<double> group_mass_;
+};
+
+/// What a set has spent, exactly.
+class Purse {
+ public:
+  void reset(const PackingProblem& problem) {
+    view_ = &problem.view();
+    integer_left_ = view_->integer_budget;
+    partials_.clear();
+  }
+  bool fits(Item item) const {
+    return view_->integer_costs.empty() ? fits_exactly(item)
+                                        : view_->integer_costs[static_cast<std::size_t>(item)] <= integer_left_;
+  }
+  void spend(Item item);
+
+ private:
+  bool fits_exactly(Item item) const;
+
+  const PackingView* view_ = nullptr;
+  std::int64_t integer_left_ = 0;
+  std::vector<double> partials_;  // non-overlapping expansion of the exact sum, where costs are no integers
+};
+
+/// F(selection) from the caller's arrays, by the definition of each term and without any running state: the check of
+/// what the algorithms report.
+double evaluate(const PackingProblem& problem, std::span<const Item> selection);
+
+/// Exactly rounded cost of a selection, and whether it is within the budget.
+struct Spending {
+  double cost = 0;
+  bool within_budget = true;
+};
+Spending spending(const PackingView& view, std::span<const Item> selection);
+
+/// Cosine similarities of the rows of `embeddings` (n, d), negative ones 0, as a symmetric (n, n) matrix with fixed
+/// order of summation. A row of zeros has similarity 0 to all, itself included.
+void cosine_similarity(const float* embeddings, std::size_t n, std::size_t d, float* similarity);
+
+}  // namespace isinglass

@@ -1,0 +1,32 @@
+// The inner loops of packing, compiled once per instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "isinglass/isa.hpp"
+
+namespace isinglass {
+
+/// All sums run in 16 lanes (lane = index mod 16) that are added as a fixed binary tree, so every table gives the
+/// same bits. `headroom` is padded with zeros to a multiple of 16.
+struct PackingKernels {
+  double (*row_sum)(const float* row, std::size_t n);
+  /// sum_i min(row_i, headroom_i)
+  double (*saturated_gain)(const float* row, const double* headroom, std::size_t n);
+  /// headroom_i <- max(0, headroom_i - row_i)
+  void (*saturated_add)(const float* row, double* headroom, std::size_t n);
+  /// sum_i max(0, row_i - nearest_i)
+  double (*facility_gain)(const float* row, const float* nearest, std::size_t n);
+  /// nearest_i <- max(nearest_i, row_i)
+  void (*facility_add)(const float* row, float* nearest, std::size_t n);
+  double (*dot)(const float* a, const float* b, std::size_t n);
+  /// out_j = sum_i row_ij weight_i over a symmetric matrix: out_j is row j against `weights`
+  void (*multiply)(const float* matrix, const double* weights, double* out, std::size_t n);
+  /// mass_i += weight * row_i
+  void (*accumulate)(const float* row, double weight, double* mass, std::size_t n);
+};
+
+ISINGLASS_DECLARE_KERNELS(PackingKernels, packing_kernels)
+
+}  // namespace isinglass

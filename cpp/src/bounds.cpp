@@ -1,0 +1,352 @@
+#include "isinglass/bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "packing_rows.hpp"
+
+namespace isinglass {
+
+FractionalKnapsack::FractionalKnapsack(const PackingProblem& problem) : problem_(&problem) {
+  const PackingView& view = problem.view();
+  const Spending pinned = spending(view, view.pinned);
+  if (view.integer_costs.empty()) {
+    // One step up, so that rounding here cannot take budget from the bound.
+    budget_left_ = std::nextafter(view.budget - pinned.cost, std::numeric_limits<double>::infinity());
+  } else {
+    std::int64_t left = view.integer_budget;
+    for (Item item : view.pinned) left -= view.integer_costs[static_cast<std::size_t>(item)];
+    budget_left_ = static_cast<double>(left);
+  }
+  items_left_ = view.max_items - std::min(view.max_items, view.pinned.size());
+}
+
+void FractionalKnapsack::push(Item item, double gain) {
+  if (gain <= 0) return;
+  const PackingView& view = problem_->view();
+  const auto i = static_cast<std::size_t>(item);
+  const double cost = view.integer_costs.empty() ? view.costs[i] : static_cast<double>(view.integer_costs[i]);
+  entries_.push_back({gain / cost, gain, cost, item});
+}
+
+double FractionalKnapsack::solve(std::vector<std::pair<Item, double>>* vertex) {
+  const double by_budget = fill(budget_left_, false, vertex);
+  if (items_left_ >= entries_.size()) return by_budget;
+  std::vector<std::pair<Item, double>> other;
+  const double by_count = fill(static_cast<double>(items_left_), true, vertex != nullptr ? &other : nullptr);
+  if (by_count < by_budget && vertex != nullptr) vertex->swap(other);
+  return std::min(by_budget, by_count);
+}
+
+double FractionalKnapsack::fill(double limit, bool by_count, std::vector<std::pair<Item, double>>* vertex) {
+  const auto key = [by_count](const Entry& e) { return by_count ? e.gain : e.density; };
+  const auto weight = [by_count](const Entry& e) { return by_count ? 1.0 : e.cost; };
+  if (vertex != nullptr) vertex->clear();
+  double total = 0;
+  const auto take = [&](const Entry& e, double share) {
+    total += share * e.gain;
+    limit -= share * weight(e);
+    if (vertex != nullptr) vertex->emplace_back(e.item, share);
+  };
+
+  auto low = entries_.begin(), high = entries_.end();
+  constexpr std::ptrdiff_t kSortBelow = 12;
+  while (high - low > kSortBelow) {
+    const double a = key(*low), b = key(low[(high - low) / 2]), c = key(*(high - 1));
+    const double pivot = std::max(std::min(a, b), std::min(std::max(a, b), c));
+    const auto above = std::partition(low, high, [&](const Entry& e) { return key(e) > pivot; });
+    double needed = 0;
+    for (auto it = low; it != above; ++it) needed += weight(*it);
+    if (needed > limit) {
+      high = above;
+      continue;
+    }
+    for (auto it = low; it != above; ++it) take(*it, 1);
+    const auto below = std::partition(above, high, [&](const Entry& e) { return key(e) == pivot; });
+    for (auto it = above; it != below; ++it) {
+      if (weight(*it) > limit) {
+        take(*it, std::max(0.0, limit / weight(*it)));
+        return total;
+      }
+      take(*it, 1);
+    }
+    low = below;
+  }
+  std::sort(low, high,
+            [&](const Entry& x, const Entry& y) { return key(x) > key(y) || (key(x) == key(y) && x.item < y.item); });
+  for (auto it = low; it != high; ++it) {
+    if (weight(*it) > limit) {
+      take(*it, std::max(0.0, limit / weight(*it)));
+      break;
+    }
+    take(*it, 1);
+  }
+  return total;
+}
+
+double total_bound(const PackingProblem& problem) {
+  const PackingView& view = problem.view();
+  double relevance = 0;
+  std::vector<double> group_mass(problem.diversity_scale() > 0 ? view.num_groups : 0, 0.0);
+  const auto count = [&](std::size_t i) {
+    if (problem.relevance_scale() > 0) relevance += view.relevance[i];
+    if (problem.diversity_scale() > 0) group_mass[static_cast<std::size_t>(view.groups[i])] += view.relevance[i];
+  };
+  for (std::size_t i = 0; i < view.n; ++i) {
+    if (problem.eligible()[i]) count(i);
+  }
+  for (Item item : view.pinned) count(static_cast<std::size_t>(item));
+  double bound = problem.relevance_scale() * relevance;
+  for (double mass : group_mass) bound += problem.diversity_scale() * std::sqrt(mass);
+  // The other terms are at most their whole weight.
+  if (problem.coverage_scale() > 0) bound += view.coverage_weight;
+  if (problem.representation_scale() > 0) bound += view.representation_weight;
+  if (problem.facility_scale() > 0) bound += view.facility_location_weight;
+  return bound + problem.gain_slack() * static_cast<double>(view.n + 1);
+}
+
+namespace {
+
+/// The relaxed problem at a fractional point y: the sums that the concave terms take, the multipliers of their
+/// tangents there, and the linear function above F that these give.
+class Relaxation {
+ public:
+  explicit Relaxation(const PackingProblem& problem)
+      : problem_(problem),
+        view_(problem.view()),
+        mass_(problem.representation_scale() > 0 ? padded(view_.n) : 0, 0.0),
+        covered_(problem.coverage_scale() > 0 ? view_.term_weights.size() : 0, 0.0),
+        group_(problem.diversity_scale() > 0 ? view_.num_groups : 0, 0.0),
+        y_(view_.n, 0.0),
+        slope_(mass_.size(), 0.0),
+        threshold_(problem.facility_scale() > 0 ? padded(view_.n) : 0, 0.0f),
+        coefficient_(padded(view_.n), 0.0) {}
+
+  void add(Item item, double amount) {
+    const auto j = static_cast<std::size_t>(item);
+    y_[j] += amount;
+    if (!mass_.empty()) add_row(view_, j, amount, mass_.data());
+    if (!covered_.empty()) for_terms(view_, j, [&](std::size_t term, std::size_t) { covered_[term] += amount; });
+    if (!group_.empty()) group_[static_cast<std::size_t>(view_.groups[j])] += amount * view_.relevance[j];
+  }
+
+  /// y <- y + step (other - y), and all sums with it.
+  void move_towards(const Relaxation& other, double step) {
+    const auto blend = [step](std::vector<double>& a, const std::vector<double>& b) {
+      for (std::size_t i = 0; i < a.size(); ++i) a[i] += step * (b[i] - a[i]);
+    };
+    blend(mass_, other.mass_);
+    blend(covered_, other.covered_);
+    blend(group_, other.group_);
+    blend(y_, other.y_);
+  }
+
+  /// Slope of the smoothed relaxation at y + step (other - y), along other - y; without facility location.
+  double slope_towards(const Relaxation& other, double step, double width) const {
+    double slope = 0;
+    for (std::size_t i = 0; i < view_.n && !mass_.empty(); ++i) {
+      const double d = other.mass_[i] - mass_[i];
+      slope += problem_.representation_scale() * saturation_slope(mass_[i] + step * d, problem_.cap()[i], width) * d;
+    }
+    for (std::size_t t = 0; t < covered_.size(); ++t) {
+      const double d = other.covered_[t] - covered_[t];
+      slope +=
+          problem_.coverage_scale() * view_.term_weights[t] * saturation_slope(covered_[t] + step * d, 1, width) * d;
+    }
+    for (std::size_t g = 0; g < group_.size(); ++g) {
+      const double d = other.group_[g] - group_[g];
+      slope += problem_.diversity_scale() * d / (2 * std::sqrt(std::max(group_[g] + step * d, kLeastMass)));
+    }
+    if (problem_.relevance_scale() > 0) {
+      for (std::size_t j = 0; j < view_.n; ++j) {
+        slope += problem_.relevance_scale() * view_.relevance[j] * (other.y_[j] - y_[j]);
+      }
+    }
+    return slope;
+  }
+
+  /// Tangent at y: returns its constant; its coefficients are then in `coefficient()`.
+  double linearise(double width) {
+    std::fill(coefficient_.begin(), coefficient_.end(), 0.0);
+    double constant = 0;
+    if (!mass_.empty()) {
+      for (std::size_t i = 0; i < view_.n; ++i) {
+        slope_[i] = saturation_slope(mass_[i], problem_.cap()[i], width);
+        constant += problem_.representation_scale() * (1 - slope_[i]) * problem_.cap()[i];
+      }
+      if (view_.similarity != nullptr) {
+        packing_kernels().multiply(view_.similarity, slope_.data(), coefficient_.data(), view_.n);
+      } else {
+        for (std::size_t j = 0; j < view_.n; ++j) {
+          for_row(view_, j, [&](std::size_t i, float value, std::size_t) {
+            coefficient_[j] += static_cast<double>(value) * slope_[i];
+          });
+        }
+      }
+      for (std::size_t j = 0; j < view_.n; ++j) coefficient_[j] *= problem_.representation_scale();
+    }
+    for (std::size_t j = 0; j < view_.n && problem_.relevance_scale() > 0; ++j) {
+      coefficient_[j] += problem_.relevance_scale() * view_.relevance[j];
+    }
+    if (!covered_.empty()) {
+      std::vector<double> term_slope(covered_.size());
+      for (std::size_t t = 0; t < covered_.size(); ++t) {
+        const double full = problem_.coverage_scale() * view_.term_weights[t];
+        const double share = saturation_slope(covered_[t], 1, width);
+        term_slope[t] = full * share;
+        constant += full * (1 - share);
+      }
+      for (std::size_t j = 0; j < view_.n; ++j) {
+        for_terms(view_, j, [&](std::size_t term, std::size_t) { coefficient_[j] += term_slope[term]; });
+      }
+    }
+    if (!group_.empty()) {
+      std::vector<double> group_slope(group_.size());
+      for (std::size_t g = 0; g < group_.size(); ++g) {
+        const double root = std::sqrt(std::max(group_[g], kLeastMass));
+        group_slope[g] = problem_.diversity_scale() / (2 * root);
+        constant += problem_.diversity_scale() * root / 2;
+      }
+      for (std::size_t j = 0; j < view_.n; ++j) {
+        coefficient_[j] += group_slope[static_cast<std::size_t>(view_.groups[j])] * view_.relevance[j];
+      }
+    }
+    if (!threshold_.empty()) constant += linearise_facility();
+    return constant;
+  }
+
+  const std::vector<double>& coefficient() const { return coefficient_; }
+
+ private:
+  static constexpr double kLeastMass = 1e-12;  // keeps the tangent of the root finite; any positive point is valid
+
+  /// Slope of min(x, cap), smoothed over cap +- width * cap. Any value in [0, 1] gives a valid tangent.
+  static double saturation_slope(double x, double cap, double width) {
+    if (cap <= 0) return 0;
+    return std::clamp(0.5 + (cap - x) / (2 * width * cap), 0.0, 1.0);
+  }
+
+  /// max_{j in S} s_ij <= t_i + sum_{j in S} max(0, s_ij - t_i) for any t_i >= 0: best where the y of larger
+  /// similarities add up to 1.
+  double linearise_facility() {
+    std::vector<std::size_t> support;
+    for (std::size_t j = 0; j < view_.n; ++j) {
+      if (y_[j] > 0) support.push_back(j);
+    }
+    std::vector<std::pair<float, double>> near;
+    double constant = 0;
+    std::vector<float> row(view_.n, 0.0f);
+    for (std::size_t i = 0; i < view_.n; ++i) {
+      for_row(view_, i, [&](std::size_t j, float value, std::size_t) { row[j] = value; });
+      near.clear();
+      for (std::size_t j : support) {
+        if (row[j] > 0) near.emplace_back(row[j], y_[j]);
+      }
+      std::sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+      threshold_[i] = 0;
+      double share = 0;
+      for (const auto& [value, amount] : near) {
+        share += amount;
+        if (share >= 1) {
+          threshold_[i] = value;
+          break;
+        }
+      }
+      constant += problem_.facility_scale() * static_cast<double>(threshold_[i]);
+      for_row(view_, i, [&](std::size_t j, float, std::size_t) { row[j] = 0; });
+    }
+    for (std::size_t j = 0; j < view_.n; ++j) {
+      double gained = 0;
+      if (view_.similarity != nullptr) {
+        gained = packing_kernels().facility_gain(view_.similarity + j * view_.n, threshold_.data(), view_.n);
+      } else {
+        for_row(view_, j, [&](std::size_t i, float value, std::size_t) {
+          gained += std::max(0.0, static_cast<double>(value) - static_cast<double>(threshold_[i]));
+        });
+      }
+      coefficient_[j] += problem_.facility_scale() * gained;
+    }
+    return constant;
+  }
+
+  const PackingProblem& problem_;
+  const PackingView& view_;
+  std::vector<double> mass_, covered_, group_, y_;
+  std::vector<double> slope_;
+  std::vector<float> threshold_;
+  std::vector<double> coefficient_;
+};
+
+/// OPT <= F(S) + the best fractional knapsack of the exact gains at S.
+double exact_online_bound(const PackingProblem& problem, std::span<const Item> selection) {
+  PackingState state;
+  state.reset(problem);
+  for (Item item : selection) state.add(item);
+  FractionalKnapsack knapsack(problem);
+  std::vector<std::uint8_t> in_set(problem.size(), 0);
+  for (Item item : selection) in_set[static_cast<std::size_t>(item)] = 1;
+  for (std::size_t i = 0; i < problem.size(); ++i) {
+    if (problem.eligible()[i] && !in_set[i]) knapsack.push(static_cast<Item>(i), state.gain(static_cast<Item>(i)));
+  }
+  const double slack = problem.gain_slack() * static_cast<double>(problem.size() + 1);
+  return evaluate(problem, selection) + knapsack.solve() + slack;
+}
+
+}  // namespace
+
+Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, CertificateLevel level,
+               Control& control) {
+  // S must hold what every solution holds: F(S + OPT) bounds F(OPT) with the pinned items counted once.
+  const std::span<const Item> pinned = problem.view().pinned;
+  std::vector<Item> with_pinned(pinned.begin(), pinned.end());
+  for (Item item : selection) {
+    if (std::find(pinned.begin(), pinned.end(), item) == pinned.end()) with_pinned.push_back(item);
+  }
+  Bound bound{total_bound(problem), BoundMethod::total};
+  bound.lower_to(exact_online_bound(problem, pinned), BoundMethod::online);
+  bound.lower_to(exact_online_bound(problem, with_pinned), BoundMethod::online);
+  if (level == CertificateLevel::tight) {
+    bound.lower_to(concave_bound(problem, with_pinned, control), BoundMethod::concave);
+  }
+  return bound;
+}
+
+double concave_bound(const PackingProblem& problem, std::span<const Item> start, Control& control) {
+  const PackingView& view = problem.view();
+  constexpr int kSteps = 40;
+  constexpr int kBisections = 8;
+  Relaxation at(problem);
+  for (Item item : start) at.add(item, 1);
+  FractionalKnapsack knapsack(problem);
+  std::vector<std::pair<Item, double>> vertex;
+  double best = std::numeric_limits<double>::infinity();
+  for (int step = 0; step < kSteps && !control.stop(); ++step) {
+    const double width = std::max(0.02, 0.4 / (1 + step));
+    double bound = at.linearise(width);
+    for (Item item : view.pinned) bound += at.coefficient()[static_cast<std::size_t>(item)];
+    knapsack.clear();
+    for (std::size_t j = 0; j < view.n; ++j) {
+      if (problem.eligible()[j]) knapsack.push(static_cast<Item>(j), at.coefficient()[j]);
+    }
+    bound += knapsack.solve(&vertex);
+    best = std::min(best, bound);
+    Relaxation corner(problem);
+    for (Item item : view.pinned) corner.add(item, 1);
+    for (const auto& [item, share] : vertex) corner.add(item, share);
+    double move = 2.0 / (step + 2);
+    if (problem.facility_scale() == 0) {
+      double low = 0, high = 1;
+      for (int k = 0; k < kBisections; ++k) {
+        const double middle = (low + high) / 2;
+        (at.slope_towards(corner, middle, width) > 0 ? low : high) = middle;
+      }
+      move = (low + high) / 2;
+    }
+    at.move_towards(corner, move);
+  }
+  return best + problem.gain_slack() * static_cast<double>(view.n + 1);
+}
+
+}  // namespace isinglass

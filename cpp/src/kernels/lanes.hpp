@@ -1,0 +1,75 @@
+// Sixteen lanes of doubles for kernel files: the fixed order of every packing sum.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#define ISINGLASS_INLINE static inline __attribute__((always_inline))
+
+namespace isinglass::ISINGLASS_LEVEL {
+
+inline constexpr std::size_t kLanes = 16;
+
+#if defined(ISINGLASS_LEVEL_scalar)
+inline constexpr std::size_t kWidth = 1;
+using DoubleVector = double;
+using FloatVector = float;
+#else
+// The native width of the level: wider vectors are split by the compiler, but they spill.
+#if defined(ISINGLASS_LEVEL_v4)
+#define ISINGLASS_WIDTH 8
+#elif defined(ISINGLASS_LEVEL_v3)
+#define ISINGLASS_WIDTH 4
+#else
+#define ISINGLASS_WIDTH 2
+#endif
+inline constexpr std::size_t kWidth = ISINGLASS_WIDTH;
+typedef double DoubleVector __attribute__((vector_size(8 * ISINGLASS_WIDTH)));
+typedef float FloatVector __attribute__((vector_size(4 * ISINGLASS_WIDTH)));
+#endif
+inline constexpr std::size_t kVectors = kLanes / kWidth;
+
+struct Lanes {
+  DoubleVector v[kVectors];
+};
+
+ISINGLASS_INLINE DoubleVector load(const double* p) {
+  DoubleVector v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+ISINGLASS_INLINE void store(double* p, DoubleVector v) { std::memcpy(p, &v, sizeof v); }
+
+ISINGLASS_INLINE DoubleVector load_widened(const float* p) {
+#if defined(ISINGLASS_LEVEL_scalar)
+  return static_cast<double>(*p);
+#else
+  FloatVector f;
+  std::memcpy(&f, p, sizeof f);
+  return __builtin_convertvector(f, DoubleVector);
+#endif
+}
+
+ISINGLASS_INLINE DoubleVector smaller(DoubleVector a, DoubleVector b) { return a < b ? a : b; }
+ISINGLASS_INLINE DoubleVector larger(DoubleVector a, DoubleVector b) { return a > b ? a : b; }
+
+ISINGLASS_INLINE Lanes zero_lanes() {
+  Lanes s;
+#pragma GCC unroll 16
+  for (std::size_t k = 0; k < kVectors; ++k) s.v[k] = DoubleVector{};
+  return s;
+}
+
+/// ((l0 + l8) + (l4 + l12)) + ... : halves are added until one lane is left.
+ISINGLASS_INLINE double tree_sum(const Lanes& s) {
+  double lane[kLanes];
+  std::memcpy(lane, s.v, sizeof lane);
+#pragma GCC unroll 4
+  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (std::size_t l = 0; l < half; ++l) lane[l] += lane[l + half];
+  }
+  return lane[0];
+}
+
+}  // namespace isinglass::ISINGLASS_LEVEL

@@ -1,0 +1,113 @@
+#include "isinglass/packing_kernels.hpp"
+
+#include "lanes.hpp"
+
+namespace isinglass::ISINGLASS_LEVEL {
+namespace {
+
+/// Calls block(offset, row) for each 16 entries; the last, short ones come from a copy that is filled up with zeros, so
+/// that nothing past the caller's array is read and absent entries add nothing.
+template <class Block>
+ISINGLASS_INLINE void for_blocks(const float* row, std::size_t n, Block block) {
+  const std::size_t whole = n - n % kLanes;
+  for (std::size_t i = 0; i < whole; i += kLanes) block(i, row + i);
+  if (whole < n) {
+    float rest[kLanes] = {};
+    for (std::size_t i = whole; i < n; ++i) rest[i - whole] = row[i];
+    block(whole, rest);
+  }
+}
+
+double row_sum(const float* row, std::size_t n) {
+  Lanes s = zero_lanes();
+  for_blocks(row, n, [&](std::size_t, const float* block) __attribute__((always_inline)) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) s.v[k] += load_widened(block + k * kWidth);
+  });
+  return tree_sum(s);
+}
+
+double saturated_gain(const float* row, const double* headroom, std::size_t n) {
+  Lanes s = zero_lanes();
+  for_blocks(row, n, [&](std::size_t i, const float* block) __attribute__((always_inline)) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) {
+      s.v[k] += smaller(load_widened(block + k * kWidth), load(headroom + i + k * kWidth));
+    }
+  });
+  return tree_sum(s);
+}
+
+void saturated_add(const float* row, double* headroom, std::size_t n) {
+  for_blocks(row, n, [&](std::size_t i, const float* block) __attribute__((always_inline)) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) {
+      double* h = headroom + i + k * kWidth;
+      store(h, larger(load(h) - load_widened(block + k * kWidth), DoubleVector{}));
+    }
+  });
+}
+
+double facility_gain(const float* row, const float* nearest, std::size_t n) {
+  Lanes s = zero_lanes();
+  // `nearest` is padded like headroom, so whole blocks of it may be read.
+  for_blocks(row, n, [&](std::size_t i, const float* block) __attribute__((always_inline)) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) {
+      s.v[k] += larger(load_widened(block + k * kWidth) - load_widened(nearest + i + k * kWidth), DoubleVector{});
+    }
+  });
+  return tree_sum(s);
+}
+
+void facility_add(const float* row, float* nearest, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) nearest[i] = row[i] > nearest[i] ? row[i] : nearest[i];
+}
+
+double dot(const float* a, const float* b, std::size_t n) {
+  Lanes s = zero_lanes();
+  const std::size_t whole = n - n % kLanes;
+  for (std::size_t i = 0; i < whole; i += kLanes) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) {
+      s.v[k] += load_widened(a + i + k * kWidth) * load_widened(b + i + k * kWidth);
+    }
+  }
+  if (whole < n) {
+    float rest_a[kLanes] = {}, rest_b[kLanes] = {};
+    for (std::size_t i = whole; i < n; ++i) {
+      rest_a[i - whole] = a[i];
+      rest_b[i - whole] = b[i];
+    }
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) {
+      s.v[k] += load_widened(rest_a + k * kWidth) * load_widened(rest_b + k * kWidth);
+    }
+  }
+  return tree_sum(s);
+}
+
+void multiply(const float* matrix, const double* weights, double* out, std::size_t n) {
+  for (std::size_t j = 0; j < n; ++j) {
+    Lanes s = zero_lanes();
+    for_blocks(matrix + j * n, n, [&](std::size_t i, const float* block) __attribute__((always_inline)) {
+#pragma GCC unroll 16
+      for (std::size_t k = 0; k < kVectors; ++k) {
+        s.v[k] += load_widened(block + k * kWidth) * load(weights + i + k * kWidth);
+      }
+    });
+    out[j] = tree_sum(s);
+  }
+}
+
+void accumulate(const float* row, double weight, double* mass, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) mass[i] += weight * static_cast<double>(row[i]);
+}
+
+}  // namespace
+
+extern const PackingKernels packing_kernels;
+const PackingKernels packing_kernels = {row_sum, saturated_gain, saturated_add, facility_gain, facility_add,
+                                        dot,     multiply,       accumulate};
+
+}  // namespace isinglass::ISINGLASS_LEVEL

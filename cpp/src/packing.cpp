@@ -1,0 +1,308 @@
+#include "isinglass/packing.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "isinglass/packing_kernels.hpp"
+#include "packing_rows.hpp"
+
+namespace isinglass {
+namespace {
+
+double ratio_or_zero(double weight, double normaliser) { return normaliser > 0 ? weight / normaliser : 0; }
+
+/// Adds `value` to a non-overlapping expansion, exactly (Shewchuk 1997, "Adaptive precision floating-point
+/// arithmetic").
+void grow_expansion(std::vector<double>& partials, double value) {
+  std::size_t kept = 0;
+  for (double partial : partials) {
+    if (std::fabs(value) < std::fabs(partial)) std::swap(value, partial);
+    const double high = value + partial;
+    const double low = partial - (high - value);
+    if (low != 0) partials[kept++] = low;
+    value = high;
+  }
+  partials.resize(kept);
+  partials.push_back(value);
+}
+
+/// The double nearest to an expansion's exact sum, ties to even.
+double rounded(const std::vector<double>& partials) {
+  if (partials.empty()) return 0;
+  std::size_t k = partials.size();
+  double high = partials[--k], low = 0;
+  while (k > 0) {
+    const double x = high, y = partials[--k];
+    high = x + y;
+    low = y - (high - x);
+    if (low != 0) break;
+  }
+  // `low` lost to rounding: what is still below it decides a tie.
+  if (k > 0 && ((low < 0 && partials[k - 1] < 0) || (low > 0 && partials[k - 1] > 0))) {
+    const double twice = low * 2, x = high + twice;
+    if (twice == x - high) high = x;
+  }
+  return high;
+}
+
+}  // namespace
+
+PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
+  const std::size_t n = view.n;
+  double largest_gain = 0;  // of any item, summed over the terms: what rounding errors are relative to
+
+  if (!view.relevance.empty()) {
+    const double total = sum(view.relevance);
+    relevance_scale_ = ratio_or_zero(view.relevance_weight, total);
+    double diversity_total = std::sqrt(total);
+    if (view.unit_normalisation && !view.groups.empty()) {
+      std::vector<double> mass(view.num_groups, 0.0);
+      for (std::size_t i = 0; i < n; ++i) mass[static_cast<std::size_t>(view.groups[i])] += view.relevance[i];
+      LaneSum s;
+      for (std::size_t g = 0; g < view.num_groups; ++g) s.add(g, std::sqrt(mass[g]));
+      diversity_total = s.total();
+    }
+    if (!view.groups.empty()) diversity_scale_ = ratio_or_zero(view.diversity_weight, diversity_total);
+    largest_gain += view.relevance_weight + diversity_scale_ * std::sqrt(total);
+  }
+  if (!view.coverage.row_start.empty()) {
+    coverage_scale_ = ratio_or_zero(view.coverage_weight, sum(view.term_weights));
+    largest_gain += view.coverage_weight;
+    const bool unit = std::all_of(view.term_weights.begin(), view.term_weights.end(), [](double w) { return w == 1; });
+    if (unit && view.term_weights.size() <= 64) {
+      coverage_mask_.assign(n, 0);
+      for (std::size_t i = 0; i < n; ++i) {
+        for_terms(view, i, [&](std::size_t term, std::size_t) { coverage_mask_[i] |= std::uint64_t{1} << term; });
+      }
+    }
+  }
+  if (view.has_similarity()) {
+    if (view.representation_weight > 0) {
+      cap_.assign(padded(n), 0.0);
+      for (std::size_t i = 0; i < n; ++i) {
+        double degree;
+        if (view.similarity != nullptr) {
+          degree = packing_kernels().row_sum(view.similarity + i * n, n);
+        } else {
+          LaneSum s;
+          for_row(view, i, [&](std::size_t, float value, std::size_t k) { s.add(k, static_cast<double>(value)); });
+          degree = s.total();
+        }
+        cap_[i] = view.saturation * degree;
+      }
+      total_cap_ = sum(std::span<const double>(cap_).first(n));
+      representation_scale_ = ratio_or_zero(view.representation_weight, total_cap_);
+      largest_gain += view.representation_weight;
+    }
+    if (view.facility_location_weight > 0) {
+      LaneSum s;
+      for (std::size_t i = 0; i < n; ++i) {
+        float nearest = 0;
+        for_row(view, i, [&](std::size_t, float value, std::size_t) { nearest = std::max(nearest, value); });
+        s.add(i, static_cast<double>(nearest));
+      }
+      facility_scale_ = ratio_or_zero(view.facility_location_weight, s.total());
+      largest_gain += view.facility_location_weight;
+    }
+  }
+
+  // Each lane adds n / 16 terms, the tree and the weighting a few more; every step rounds by at most half an ulp.
+  constexpr double kRounding = std::numeric_limits<double>::epsilon() / 2;
+  gain_slack_ = kRounding * (static_cast<double>(n) / kLanes + 32) * largest_gain;
+
+  eligible_.assign(n, 1);
+  if (!view.allowed.empty()) std::copy(view.allowed.begin(), view.allowed.end(), eligible_.begin());
+  Purse purse;
+  purse.reset(*this);
+  for (Item item : view.pinned) purse.spend(item);
+  const bool full = view.pinned.size() >= view.max_items;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (full || !purse.fits(static_cast<Item>(i))) eligible_[i] = 0;
+  }
+  for (Item item : view.pinned) eligible_[static_cast<std::size_t>(item)] = 0;
+}
+
+void PackingState::reset(const PackingProblem& problem) {
+  problem_ = &problem;
+  const PackingView& view = problem.view();
+  headroom_.assign(problem.cap().begin(), problem.cap().end());
+  if (problem.facility_scale() > 0) nearest_.assign(padded(view.n), 0.0f);
+  covered_mask_ = 0;
+  if (problem.coverage_scale() > 0 && !problem.bitmask_coverage()) covered_.assign(view.term_weights.size(), 0);
+  if (problem.diversity_scale() > 0) group_mass_.assign(view.num_groups, 0.0);
+}
+
+double PackingState::coverage_gain(std::size_t item) const {
+  if (problem_->bitmask_coverage()) {
+    return static_cast<double>(std::popcount(problem_->coverage_mask()[item] & ~covered_mask_));
+  }
+  LaneSum s;
+  for_terms(problem_->view(), item, [&](std::size_t term, std::size_t k) {
+    if (!covered_[term]) s.add(k, problem_->view().term_weights[term]);
+  });
+  return s.total();
+}
+
+double PackingState::gain(Item item) const {
+  const PackingView& view = problem_->view();
+  const auto j = static_cast<std::size_t>(item);
+  double total = 0;
+  if (problem_->relevance_scale() > 0) total += problem_->relevance_scale() * view.relevance[j];
+  if (problem_->coverage_scale() > 0) total += problem_->coverage_scale() * coverage_gain(j);
+  if (problem_->representation_scale() > 0) {
+    double gained;
+    if (view.similarity != nullptr) {
+      gained = packing_kernels().saturated_gain(view.similarity + j * view.n, headroom_.data(), view.n);
+    } else {
+      LaneSum s;
+      for_row(view, j, [&](std::size_t i, float value, std::size_t k) {
+        s.add(k, std::min(static_cast<double>(value), headroom_[i]));
+      });
+      gained = s.total();
+    }
+    total += problem_->representation_scale() * gained;
+  }
+  if (problem_->diversity_scale() > 0) {
+    const double mass = group_mass_[static_cast<std::size_t>(view.groups[j])];
+    total += problem_->diversity_scale() * (std::sqrt(mass + view.relevance[j]) - std::sqrt(mass));
+  }
+  if (problem_->facility_scale() > 0) {
+    double gained;
+    if (view.similarity != nullptr) {
+      gained = packing_kernels().facility_gain(view.similarity + j * view.n, nearest_.data(), view.n);
+    } else {
+      LaneSum s;
+      for_row(view, j, [&](std::size_t i, float value, std::size_t k) {
+        s.add(k, std::max(0.0, static_cast<double>(value) - static_cast<double>(nearest_[i])));
+      });
+      gained = s.total();
+    }
+    total += problem_->facility_scale() * gained;
+  }
+  return total;
+}
+
+void PackingState::add(Item item) {
+  const PackingView& view = problem_->view();
+  const auto j = static_cast<std::size_t>(item);
+  if (problem_->coverage_scale() > 0) {
+    if (problem_->bitmask_coverage()) {
+      covered_mask_ |= problem_->coverage_mask()[j];
+    } else {
+      for_terms(view, j, [&](std::size_t term, std::size_t) { covered_[term] = 1; });
+    }
+  }
+  if (problem_->representation_scale() > 0) {
+    if (view.similarity != nullptr) {
+      packing_kernels().saturated_add(view.similarity + j * view.n, headroom_.data(), view.n);
+    } else {
+      for_row(view, j, [&](std::size_t i, float value, std::size_t) {
+        headroom_[i] = std::max(0.0, headroom_[i] - static_cast<double>(value));
+      });
+    }
+  }
+  if (problem_->diversity_scale() > 0) group_mass_[static_cast<std::size_t>(view.groups[j])] += view.relevance[j];
+  if (problem_->facility_scale() > 0) {
+    if (view.similarity != nullptr) {
+      packing_kernels().facility_add(view.similarity + j * view.n, nearest_.data(), view.n);
+    } else {
+      for_row(view, j, [&](std::size_t i, float value, std::size_t) { nearest_[i] = std::max(nearest_[i], value); });
+    }
+  }
+}
+
+bool Purse::fits_exactly(Item item) const {
+  std::vector<double> with = partials_;
+  grow_expansion(with, view_->costs[static_cast<std::size_t>(item)]);
+  return rounded(with) <= view_->budget;
+}
+
+void Purse::spend(Item item) {
+  const auto i = static_cast<std::size_t>(item);
+  if (view_->integer_costs.empty()) {
+    grow_expansion(partials_, view_->costs[i]);
+  } else {
+    integer_left_ -= view_->integer_costs[i];
+  }
+}
+
+Spending spending(const PackingView& view, std::span<const Item> selection) {
+  std::vector<double> partials;
+  std::int64_t integer_spent = 0;
+  for (Item item : selection) {
+    grow_expansion(partials, view.costs[static_cast<std::size_t>(item)]);
+    if (!view.integer_costs.empty()) integer_spent += view.integer_costs[static_cast<std::size_t>(item)];
+  }
+  Spending result;
+  result.cost = rounded(partials);
+  result.within_budget = view.integer_costs.empty() ? result.cost <= view.budget : integer_spent <= view.integer_budget;
+  return result;
+}
+
+double evaluate(const PackingProblem& problem, std::span<const Item> selection) {
+  const PackingView& view = problem.view();
+  const std::size_t n = view.n;
+  double value = 0;
+  if (problem.relevance_scale() > 0) {
+    LaneSum s;
+    for (std::size_t k = 0; k < selection.size(); ++k) s.add(k, view.relevance[static_cast<std::size_t>(selection[k])]);
+    value += problem.relevance_scale() * s.total();
+  }
+  if (problem.coverage_scale() > 0) {
+    std::vector<std::uint8_t> covered(view.term_weights.size(), 0);
+    for (Item item : selection) {
+      for_terms(view, static_cast<std::size_t>(item), [&](std::size_t term, std::size_t) { covered[term] = 1; });
+    }
+    LaneSum s;
+    for (std::size_t t = 0; t < covered.size(); ++t) {
+      if (covered[t]) s.add(t, view.term_weights[t]);
+    }
+    value += problem.coverage_scale() * s.total();
+  }
+  if (problem.representation_scale() > 0) {
+    std::vector<double> mass(n, 0.0);
+    for (Item item : selection) add_row(view, static_cast<std::size_t>(item), 1.0, mass.data());
+    LaneSum s;
+    for (std::size_t i = 0; i < n; ++i) s.add(i, std::min(mass[i], problem.cap()[i]));
+    value += problem.representation_scale() * s.total();
+  }
+  if (problem.diversity_scale() > 0) {
+    std::vector<double> mass(view.num_groups, 0.0);
+    for (Item item : selection) {
+      const auto i = static_cast<std::size_t>(item);
+      mass[static_cast<std::size_t>(view.groups[i])] += view.relevance[i];
+    }
+    LaneSum s;
+    for (std::size_t g = 0; g < mass.size(); ++g) s.add(g, std::sqrt(mass[g]));
+    value += problem.diversity_scale() * s.total();
+  }
+  if (problem.facility_scale() > 0) {
+    std::vector<float> nearest(n, 0.0f);
+    for (Item item : selection) {
+      for_row(view, static_cast<std::size_t>(item),
+              [&](std::size_t i, float similarity, std::size_t) { nearest[i] = std::max(nearest[i], similarity); });
+    }
+    LaneSum s;
+    for (std::size_t i = 0; i < n; ++i) s.add(i, static_cast<double>(nearest[i]));
+    value += problem.facility_scale() * s.total();
+  }
+  return value;
+}
+
+void cosine_similarity(const float* embeddings, std::size_t n, std::size_t d, float* similarity) {
+  const PackingKernels& kernels = packing_kernels();
+  std::vector<double> norm(n);
+  for (std::size_t i = 0; i < n; ++i) norm[i] = std::sqrt(kernels.dot(embeddings + i * d, embeddings + i * d, d));
+  for (std::size_t i = 0; i < n; ++i) {
+    similarity[i * n + i] = norm[i] > 0 ? 1.0f : 0.0f;
+    for (std::size_t j = i + 1; j < n; ++j) {
+      const double scale = norm[i] * norm[j];
+      const double cosine = scale > 0 ? kernels.dot(embeddings + i * d, embeddings + j * d, d) / scale : 0;
+      similarity[i * n + j] = similarity[j * n + i] = static_cast<float>(std::clamp(cosine, 0.0, 1.0));
+    }
+  }
+}
+
+}  // namespace isinglass

@@ -1,0 +1,25 @@
+"""isinglass: given retrieved passages and a budget, pick the set that serves the reader best, and prove how good it is.
+
+Data flows one way: texts -> `measure` -> a problem -> `solve` on a back end -> `Result` -> `diagnosis`.
+"""
+
+from isinglass.backends import Availability, BackendError, available_backends
+from isinglass.certificate import certify
+from isinglass.problems.packing import PackingProblem, PackingWeights
+from isinglass.result import Certificate, Result
+from isinglass.solving import solve, solve_many
+from isinglass.version import __version__
+
+__all__ = [
+    "Availability",
+    "BackendError",
+    "Certificate",
+    "PackingProblem",
+    "PackingWeights",
+    "Result",
+    "__version__",
+    "available_backends",
+    "certify",
+    "solve",
+    "solve_many",
+]

@@ -1,0 +1,126 @@
+"""Back ends: one registry, asked for capability, with a reason.
+
+A back end module offers `availability() -> Availability` and `RUNNERS`, a table from (problem type, method) to a
+function `run(problem, plan, request) -> Result`; `run_many(problems, plan, requests)` where it has a native batch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+from isinglass import _core, methods
+from isinglass.problems.packing import PackingProblem
+from isinglass.result import Result
+
+available_cores = _core.available_cores
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a back end can run here: if not, `reason` says why; `device` names what it runs on."""
+
+    available: bool
+    reason: str | None
+    device: str | None
+
+
+class BackendError(ValueError):
+    """A back end that is unknown, unavailable, or lacks what was asked of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a caller asks beside the method's own options."""
+
+    seed: int | None
+    time_limit: float  # seconds, inf: none
+    threads: int | None
+    tight: bool
+    memory_limit: int | None
+    progress: Callable[[float], object] | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A method, its complete options and the function that runs it."""
+
+    method: str
+    chosen_by: str
+    backend: str
+    options: Mapping[str, Any]
+    run: Callable[[Any, Plan, Request], Result]
+
+
+_MODULES = {"cpu": "isinglass.backends.native", "numpy": "isinglass.backends.reference"}
+_AUTO_METHOD = {PackingProblem: lambda size: "greedy_plus_max"}
+_AUTO_BACKEND = "cpu"
+
+
+def names() -> tuple[str, ...]:
+    """Names of all back ends, available or not."""
+    return tuple(_MODULES)
+
+
+def load(name: str) -> Any:
+    """The module of a back end."""
+    if name not in _MODULES:
+        near = get_close_matches(str(name), _MODULES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"expected auto, {', '.join(_MODULES)}"
+        raise BackendError(f"unknown backend {name!r}: {hint}")
+    return importlib.import_module(_MODULES[name])
+
+
+def available_backends() -> dict[str, Availability]:
+    """Every back end by name, with whether it can run here, why not, and on what device."""
+    return {name: load(name).availability() for name in _MODULES}
+
+
+@lru_cache(maxsize=256)
+def _plan(problem_type: type, method: str, backend: str, chosen_by: str) -> Plan:
+    entry = methods.find(problem_type, method)
+    module = load(backend)
+    run = module.RUNNERS.get((problem_type, method))
+    if run is None:
+        offers = sorted(m for kind, m in module.RUNNERS if kind is problem_type)
+        raise BackendError(f"backend {backend!r} has no method {method!r}, it offers {', '.join(offers) or 'none'}")
+    state = module.availability()
+    if not state.available:
+        raise BackendError(f"backend {backend!r} is not available: {state.reason}")
+    return Plan(method, chosen_by, backend, entry.complete({}), run)
+
+
+def resolve(problem_type: type, size: int, method: str, backend: str, options: Mapping[str, Any]) -> Plan:
+    """The plan for a problem type and size, a method (or "auto"), a back end (or "auto") and the given options."""
+    chosen_by = "caller"
+    if method == "auto" and problem_type in _AUTO_METHOD:
+        method, chosen_by = _AUTO_METHOD[problem_type](size), "auto"
+    plan = _plan(problem_type, method, _AUTO_BACKEND if backend == "auto" else backend, chosen_by)
+    if options:
+        complete = methods.find(problem_type, method).complete(options)
+        plan = Plan(plan.method, plan.chosen_by, plan.backend, complete, plan.run)
+    return plan
+
+
+def run_many(
+    problems: Sequence[Any], method: str, backend: str, requests: Sequence[Request], options: Mapping[str, Any]
+) -> list[Result]:
+    """One plan over many problems: natively where the back end has a batch for it, else one by one."""
+    plans = [resolve(type(problem), len(problem), method, backend, options) for problem in problems]
+    results: dict[int, Result] = {}
+    groups: dict[tuple[type, str], list[int]] = {}
+    for index, (problem, plan) in enumerate(zip(problems, plans, strict=True)):
+        groups.setdefault((type(problem), plan.method), []).append(index)
+    for key, members in groups.items():
+        plan = plans[members[0]]
+        batch = getattr(load(plan.backend), "BATCH_RUNNERS", {}).get(key)
+        if batch is None:
+            results.update({i: plan.run(problems[i], plan, requests[i]) for i in members})
+        else:
+            answers = batch([problems[i] for i in members], plan, [requests[i] for i in members])
+            results.update(zip(members, answers, strict=True))
+    return [results[i] for i in range(len(problems))]

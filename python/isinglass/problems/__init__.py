@@ -1,0 +1,1 @@
+"""Problems: frozen, validated, plain arrays. `packing` (maximise under a budget), `qubo` (minimise an energy)."""

@@ -1,0 +1,154 @@
+"""One door to every method and back end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from typing import Any, Literal
+
+import numpy as np
+
+from isinglass import backends
+from isinglass.problems import gate
+from isinglass.result import Result
+
+_MAX_THREADS = 1024
+
+
+def _time_limit(value: object) -> float:
+    return float("inf") if value is None else gate.number("time_limit", value, low=0)
+
+
+def _threads(value: object) -> int:
+    return backends.available_cores() if value is None else gate.integer("threads", value, low=1, high=_MAX_THREADS)
+
+
+def _seed(value: object) -> int | None:
+    return None if value is None else gate.integer("seed", value, low=0, high=2**64 - 1)
+
+
+def solve(
+    problem: Any,
+    method: str = "auto",
+    backend: str = "auto",
+    *,
+    seed: int | None = None,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    certificate: Literal["fast", "tight"] = "fast",
+    memory_limit: int | None = None,
+    progress: Callable[[float], object] | None = None,
+    **options: Any,
+) -> Result:
+    """Solve one problem.
+
+    Parameters
+    ----------
+    problem : PackingProblem or Qubo
+    method : str
+        A name of the table in `isinglass.methods`; "auto" picks by type and size and says so in `provenance`.
+    backend : str
+        A name of `isinglass.available_backends()`; "auto": the native one.
+    seed : int, optional
+        0 .. 2**64 - 1, for methods that draw random numbers. None draws one and records it in `provenance`.
+    time_limit : float, optional
+        Seconds, an upper bound. The best answer so far is returned with status "time_limit".
+    threads : int, optional
+        None: every core this process may use. No answer depends on it.
+    certificate : {"fast", "tight"}
+        "fast": the online bound along the path; "tight": the concave bound too.
+    memory_limit : int, optional
+        Bytes that large temporary arrays may take; None: physical memory.
+    progress : callable, optional
+        Called with the share of the work that is done (0 to 1), at most 20 times a second, by the calling thread.
+    **options
+        Of the method.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    TypeError
+        For an unknown keyword, with the nearest known one.
+    ValueError
+        For a value out of range, an unknown method or back end, or an option that the back end cannot honour.
+    MemoryError
+        Before any allocation beyond `memory_limit`.
+    KeyboardInterrupt
+        Within 100 ms of Ctrl-C.
+    """
+    if certificate != "fast" and certificate != "tight":
+        raise ValueError(f"certificate must be 'fast' or 'tight', got {certificate!r}")
+    request = backends.Request(
+        seed=_seed(seed),
+        time_limit=_time_limit(time_limit),
+        threads=None if threads is None else _threads(threads),
+        tight=certificate == "tight",
+        memory_limit=None if memory_limit is None else gate.integer("memory_limit", memory_limit, low=0),
+        progress=progress,
+    )
+    plan = backends.resolve(type(problem), len(problem), method, backend, options)
+    return plan.run(problem, plan, request)
+
+
+def solve_many(
+    problems: Iterable[Any],
+    method: str = "auto",
+    backend: str = "auto",
+    *,
+    seed: int | Sequence[int] | None = None,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    certificate: Literal["fast", "tight"] = "fast",
+    memory_limit: int | None = None,
+    progress: Callable[[float], object] | None = None,
+    executor: Executor | None = None,
+    **options: Any,
+) -> list[Result]:
+    """Solve many problems, each exactly as `solve` would.
+
+    Parameters
+    ----------
+    problems : iterable of PackingProblem or of Qubo
+    seed : int or sequence of int, optional
+        One for all, or one each.
+    executor : concurrent.futures.Executor, optional
+        Where the solves run instead of in native threads: processes, Dask, MPI.
+
+    Other parameters are those of `solve`; `time_limit` is of the whole call.
+
+    Returns
+    -------
+    list of Result
+        In the order of `problems`.
+    """
+    batch = list(problems)
+    if seed is None or isinstance(seed, (int, np.integer)):
+        seeds = [_seed(seed)] * len(batch)
+    else:
+        seeds = [_seed(s) for s in seed]
+        if len(seeds) != len(batch):
+            raise ValueError(f"seed must be one integer or {len(batch)}, got {len(seeds)}")
+    keywords = {"certificate": certificate, "memory_limit": memory_limit, **options}
+    if executor is not None:
+        futures = [
+            executor.submit(solve, problem, method, backend, seed=s, time_limit=time_limit, threads=1, **keywords)
+            for problem, s in zip(batch, seeds, strict=True)
+        ]
+        return [future.result() for future in futures]
+    requests = [
+        backends.Request(
+            seed=s,
+            time_limit=_time_limit(time_limit),
+            threads=_threads(threads),
+            tight=certificate == "tight",
+            memory_limit=None if memory_limit is None else gate.integer("memory_limit", memory_limit, low=0),
+            progress=progress,
+        )
+        for s in seeds
+    ]
+    if certificate not in ("fast", "tight"):
+        raise ValueError(f"certificate must be 'fast' or 'tight', got {certificate!r}")
+    return backends.run_many(batch, method, backend, requests, options)

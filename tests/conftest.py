@@ -1,0 +1,29 @@
+"""Shared by all tests: the data folder, and the `full` marker of the long checks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="also run the long checks (marker `full`)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    long = [item for item in items if item.get_closest_marker("full")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real data that ISINGLASS_DATA names."""
+    if not (named := os.environ.get("ISINGLASS_DATA")):
+        pytest.skip("ISINGLASS_DATA is unset: no real data to test on")
+    return Path(named)
