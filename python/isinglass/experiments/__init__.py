@@ -1,0 +1,1 @@
+"""Question files, retrieval, and policies compared on them."""
