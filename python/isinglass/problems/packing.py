@@ -90,7 +90,7 @@ def _is_sparse(value: object) -> bool:
 
 
 def _csr_parts(name: str, matrix: Any, rows: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
-    """Row starts, columns and values of a sparse matrix, columns ascending and distinct in each row, no stored zeros."""
+    """Row starts, columns and values of a sparse matrix, columns ascending, distinct in a row, no stored zeros."""
     csr = matrix.tocsr() if hasattr(matrix, "tocsr") else matrix
     shape = tuple(csr.shape)
     if len(shape) != 2 or shape[0] != rows:
