@@ -6,6 +6,7 @@ Data flows one way: texts -> `measure` -> a problem -> `solve` on a back end -> 
 from isinglass.backends import Availability, BackendError, available_backends
 from isinglass.certificate import certify
 from isinglass.problems.packing import PackingProblem, PackingWeights
+from isinglass.problems.qubo import Qubo
 from isinglass.result import Certificate, Result
 from isinglass.solving import solve, solve_many
 from isinglass.version import __version__
@@ -16,6 +17,7 @@ __all__ = [
     "Certificate",
     "PackingProblem",
     "PackingWeights",
+    "Qubo",
     "Result",
     "__version__",
     "available_backends",
