@@ -1,0 +1,469 @@
+"""Policies: which candidates of a pool reach the reader, and why each of the others does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isinglass.measure.lexical import FloatArray, IntArray
+from isinglass.measure.pool import MEASURES, Pool, one_of
+from isinglass.problems import gate
+from isinglass.result import Result
+from isinglass.solving import solve
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What became of one candidate.
+
+    Attributes
+    ----------
+    reason : str
+        ``selected``; ``budget`` (no room left); ``duplicate_of:<id>``; ``cap`` (no item left of a limit on their
+        number); ``no_gain`` (adds nothing to what is chosen); ``not_allowed``; ``too_long`` (more than the whole
+        budget); ``not_in_best_set`` (would lower, or not raise enough, what the policy maximises).
+    gain : float or None
+        What the policy credited it with: when it was picked, or what it would add to the final choice. None where the
+        policy did not rate it.
+    cost : int
+        Tokens.
+    """
+
+    reason: str
+    gain: float | None
+    cost: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The answer of a policy.
+
+    Attributes
+    ----------
+    order : tuple of int
+        Chosen candidates, in order of choice.
+    record : tuple of Entry
+        One for each candidate of the pool, in its order.
+    result : Result or None
+        Of the solver, where the policy asks one. Its selection counts the items of `items`.
+    items : tuple of int
+        The candidates that the solver saw, in its order; empty for the other policies.
+    """
+
+    order: tuple[int, ...]
+    record: tuple[Entry, ...]
+    result: Result | None = None
+    items: tuple[int, ...] = ()
+
+
+class Basket:
+    """What is taken so far, and what still fits.
+
+    Parameters
+    ----------
+    pool : Pool
+    capacity : int
+        Tokens that may be spent.
+    max_items : int
+    allowed : ndarray of bool, shape (n,)
+        By candidate.
+    pinned : sequence of int
+        Candidates taken before any choice.
+    keeps_copies : bool
+        Whether a text of two documents stays two candidates until one of them is taken (as `packed` and `focused` of
+        the published code do) instead of being one from the start.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        capacity: int,
+        max_items: int,
+        allowed: NDArray[np.bool_],
+        pinned: IntArray,
+        keeps_copies: bool,
+    ) -> None:
+        self.pool = pool
+        self.capacity = capacity
+        self.max_items = max_items
+        self.allowed = allowed
+        self.costs = pool.costs_within(capacity)
+        self.original = _originals(pool, allowed, pinned)
+        some_text = np.array([not _blank(text) for text in pool.texts], dtype=bool)
+        separate = keeps_copies | (self.original == np.arange(len(pool)))
+        self.ground = separate & some_text & ~pool.beyond_limit
+        self.open = self.ground & allowed
+        self.left = capacity
+        self.order: list[int] = []
+        self.gains: dict[int, float] = {}
+        self.refusals: dict[int, str] = {}
+        self.result: Result | None = None
+        self.items: tuple[int, ...] = ()
+        self._pin(list(dict.fromkeys(self.original[pinned].tolist())))
+
+    def _pin(self, pinned: list[int]) -> None:
+        for i in pinned:
+            if not self.allowed[i]:
+                raise ValueError(f"pinned passages must be allowed, got passage {self.pool.passage[i]} not allowed")
+        if len(pinned) > self.max_items:
+            raise ValueError(f"pinned candidates exceed max_items: {len(pinned)} > {self.max_items}")
+        if (cost := int(self.costs[pinned].sum())) > self.capacity:
+            raise ValueError(f"pinned passages cost more tokens than the budget leaves: {cost} > {self.capacity}")
+        for i in pinned:
+            self.take(i)
+
+    def fitting(self) -> NDArray[np.bool_]:
+        """Which candidates could be taken now, shape (n,)."""
+        if len(self.order) >= self.max_items:
+            return np.zeros(len(self.pool), dtype=bool)
+        fitting: NDArray[np.bool_] = self.open & (self.costs <= self.left)
+        return fitting
+
+    def fits(self, i: int) -> bool:
+        """Whether candidate `i` could be taken now."""
+        return bool(self.open[i]) and self.costs[i] <= self.left and len(self.order) < self.max_items
+
+    def take(self, i: int, gain: float | None = None) -> None:
+        """Take candidate `i`, and with it all of its copies off the market."""
+        self.order.append(i)
+        if gain is not None:
+            self.gains[i] = gain
+        self.left -= int(self.costs[i])
+        self.open &= self.pool.first_copy != self.pool.first_copy[i]
+
+    def refuse(self, i: int, reason: str) -> None:
+        """Take candidate `i` out of the choice for a reason of the policy's own."""
+        self.refusals[i] = reason
+        self.open[i] = False
+
+    def record(self, surplus: str) -> tuple[Entry, ...]:
+        """An entry for every candidate; `surplus` is the reason of one that would fit and was still not taken."""
+        winner = {int(self.pool.first_copy[i]): i for i in self.order}
+        return tuple(
+            Entry(
+                self._reason(i, winner.get(int(self.pool.first_copy[i]), int(self.original[i])), surplus),
+                self.gains.get(i),
+                int(self.costs[i]),
+            )
+            for i in range(len(self.pool))
+        )
+
+    def _reason(self, i: int, winner: int, surplus: str) -> str:
+        if winner in self.order and winner == i:
+            return "selected"
+        if not self.allowed[i]:
+            return "not_allowed"
+        if winner != i:
+            return f"duplicate_of:{self.pool.ids[winner]}"
+        if _blank(self.pool.texts[i]):
+            return "no_gain"
+        if self.pool.beyond_limit[i]:
+            return "cap"
+        if self.costs[i] > self.capacity:
+            return "too_long"
+        if i in self.refusals:
+            return self.refusals[i]
+        if self.costs[i] > self.left:
+            return "budget"
+        return "cap" if len(self.order) >= self.max_items else surplus
+
+
+def _blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
+def _originals(pool: Pool, allowed: NDArray[np.bool_], pinned: IntArray) -> IntArray:
+    """For each candidate, the copy that stands for its text: a pinned one, else an allowed one, else the first."""
+    rank = np.ones(len(pool), dtype=np.int64) - allowed
+    rank[pinned] = -1
+    order = np.lexsort((pool.sentence, pool.passage, rank))
+    text, first = np.unique(pool.first_copy[order], return_index=True)
+    return order[first][np.searchsorted(text, pool.first_copy)]
+
+
+def naive(basket: Basket) -> None:
+    """By falling relevance, whatever still fits."""
+    _take_in_order(basket, basket.pool.relevance, np.argsort(-basket.pool.relevance, kind="stable"))
+
+
+def topk(basket: Basket, k: int = 5) -> None:
+    """The `k` most relevant, those of them that fit."""
+    ranking = np.argsort(-basket.pool.relevance, kind="stable")
+    ranking = ranking[basket.open[ranking]]
+    for i in ranking[gate.integer("k", k, low=0) :]:
+        basket.refuse(int(i), "cap")
+    _take_in_order(basket, basket.pool.relevance, ranking)
+
+
+def packed(basket: Basket) -> None:
+    """By the score of the centre sentence: at most one a document, then two, then any number (Bala 2026, "packed")."""
+    pool = basket.pool
+    ranking = np.lexsort((pool.sentence, pool.passage, -pool.centre_relevance))
+    for most in (1, 2, len(pool)):
+        taken = np.bincount(pool.document[basket.order], minlength=1 + int(pool.document.max(initial=-1)))
+        for i in ranking:
+            if taken[pool.document[i]] < most and basket.fits(i):
+                basket.take(int(i))
+                taken[pool.document[i]] += 1
+    basket.gains = dict(enumerate(pool.centre_relevance.tolist()))
+
+
+def focused(basket: Basket) -> None:
+    """Relevance, with a bonus for new terms of the question and for a new document; near copies skipped (Bala 2026)."""
+    pool = basket.pool
+    input_order = np.lexsort((pool.sentence, pool.passage))
+    held = pool.coverage.astype(bool)
+    missing = np.ones(len(pool.terms), dtype=bool)
+    new_document = np.ones(len(pool), dtype=bool)
+    for i in basket.order:
+        _note_focused(basket, i, missing, new_document)
+    while True:
+        new_terms = (held & missing).sum(axis=1) / max(len(pool.terms), 1)
+        score = pool.relevance + 0.55 * new_terms + 0.15 * new_document
+        fitting = basket.fitting()[input_order]
+        if not fitting.any():
+            break
+        i = int(input_order[np.where(fitting, score[input_order], -np.inf).argmax()])
+        basket.take(i, float(score[i]))
+        _note_focused(basket, i, missing, new_document)
+    _credit_others(basket, score)
+
+
+def _note_focused(basket: Basket, i: int, missing: NDArray[np.bool_], new_document: NDArray[np.bool_]) -> None:
+    pool = basket.pool
+    missing &= pool.coverage[i] == 0
+    new_document &= pool.document != pool.document[i]
+    for copy in np.flatnonzero(basket.open & (pool.counts.overlaps(i) > 0.8)).tolist():
+        basket.refuse(copy, "no_gain")
+
+
+def mmr(basket: Basket, relevance_weight: float = 0.7) -> None:
+    """Maximal marginal relevance: w rel' - (1 - w) max over all picks of sim; rel' is min-max scaled.
+
+    1 = relevance only. Taken as long as anything fits; those whose score at the end is not positive would make the set
+    worse.
+
+    References
+    ----------
+    J. Carbonell, J. Goldstein, 1998, "The use of MMR, diversity-based reranking for reordering documents and producing
+    summaries".
+    """
+    weight = gate.number("relevance_weight", relevance_weight, low=0)
+    if weight > 1:
+        raise ValueError(f"relevance_weight must be in [0, 1], got {relevance_weight!r}")
+    pool = basket.pool
+    seen = pool.relevance[basket.ground]
+    low, high = seen.min(initial=np.inf), seen.max(initial=-np.inf)
+    relevance = (pool.relevance - low) / (high - low) if high > low else np.zeros(len(pool))
+    # Without the product when it is not needed: no similarity is computed, and w = 1 is exactly relevance.
+    redundancy = np.zeros(len(pool))
+    similar = pool.similarity if weight < 1 else None
+    for i in basket.order:
+        redundancy = redundancy if similar is None else np.maximum(redundancy, similar[i])
+    while True:
+        score = weight * relevance - (1 - weight) * redundancy
+        fitting = basket.fitting()
+        if not fitting.any():
+            break
+        i = int(np.where(fitting, score, -np.inf).argmax())
+        basket.take(i, float(score[i]))
+        redundancy = redundancy if similar is None else np.maximum(redundancy, similar[i])
+    for i in np.flatnonzero(basket.open & (score <= 0)).tolist():
+        basket.refuse(i, "not_in_best_set")
+    _credit_others(basket, score)
+
+
+# A marginal gain this small is rounding: the terms of the objective are sums of numbers up to about 1.
+_NO_GAIN = 1e-12
+
+
+def submodular(basket: Basket, method: str | None = None, backend: str = "auto", **options: Any) -> None:
+    """Relevance, coverage of the question, representation and diversity as one packing problem, with a certificate.
+
+    ``greedy_plus_max``; in ``measure="p1"`` the ``lazy_greedy`` of Bala (2026).
+    """
+    pool = basket.pool
+    items = np.flatnonzero(basket.ground)
+    position = np.full(len(pool), -1, dtype=np.int64)
+    position[items] = np.arange(len(items))
+    problem = pool.problem(
+        basket.capacity,
+        items=items,
+        max_items=basket.max_items,
+        allowed=basket.allowed[items],
+        pinned=position[list(basket.order)],
+        **{name: options.pop(name) for name in _PROBLEM_OPTIONS if name in options},
+    )
+    if method is None:
+        method = "lazy_greedy" if MEASURES[pool.measure].published else "greedy_plus_max"
+    result = solve(problem, method, backend, **options)
+    pinned = set(basket.order)
+    for i, gain in zip(items[result.trace.items].tolist(), result.trace.gains.tolist(), strict=True):
+        basket.gains[i] = gain
+        if i not in pinned:
+            basket.take(i)
+    basket.result, basket.items = result, tuple(items.tolist())
+    core = problem.core()
+    for item, i in enumerate(items.tolist()):
+        if i not in basket.gains:
+            basket.gains[i] = core.gain(result.selection, item)
+            if basket.gains[i] <= _NO_GAIN:
+                basket.refuse(i, "no_gain")
+
+
+def _take_in_order(basket: Basket, value: FloatArray, ranking: IntArray) -> None:
+    basket.gains = dict(enumerate(value.tolist()))
+    for i in ranking.tolist():
+        if basket.fits(i):
+            basket.take(i)
+
+
+def _credit_others(basket: Basket, score: FloatArray) -> None:
+    basket.gains = {i: float(score[i]) for i in np.flatnonzero(basket.ground).tolist()} | basket.gains
+
+
+_PROBLEM_OPTIONS = ("weights", "saturation", "normalisation")
+_SOLVE_OPTIONS = ("method", "backend", "seed", "time_limit", "threads", "certificate", "memory_limit", "effort")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One line of the table of policies.
+
+    Attributes
+    ----------
+    name : str
+    fill : callable
+        ``fill(basket, **options)`` takes candidates until nothing more should be taken.
+    options : tuple of str
+        Keywords that `fill` takes.
+    keeps_copies : bool
+        Whether, in ``measure="p1"``, a text of two documents is two candidates until one of them is taken.
+    surplus : str
+        Reason of a candidate that would fit at the end and was not taken.
+    candidates, order, render : str
+        Defaults of `select` under this policy; `candidates` None leaves it to the measure.
+    """
+
+    name: str
+    fill: Callable[..., None]
+    options: tuple[str, ...] = ()
+    keeps_copies: bool = False
+    surplus: str = "not_in_best_set"
+    candidates: str | None = None
+    order: str = "choice"
+    render: str = "plain"
+
+
+POLICIES = {
+    policy.name: policy
+    for policy in (
+        Policy("submodular", submodular, _PROBLEM_OPTIONS + _SOLVE_OPTIONS),
+        Policy("focused", focused, keeps_copies=True),
+        Policy("packed", packed, keeps_copies=True),
+        Policy("mmr", mmr, ("relevance_weight",)),
+        Policy("naive", naive),
+        Policy("topk", topk, ("k",)),
+    )
+}
+_COMMON_OPTIONS = ("max_items", "allowed", "pinned", "reserve_tokens")
+
+# The published packers stop at so many snippets.
+_PUBLISHED_MAX_ITEMS = 8
+
+
+def find_policy(name: str) -> Policy:
+    """The policy of that name, or a ValueError with the nearest one."""
+    return POLICIES[one_of("policy", name, tuple(POLICIES))]
+
+
+def check_options(policy: Policy, options: Mapping[str, Any], also: Iterable[str] = ()) -> dict[str, Any]:
+    """The options that are given (None: not given), if the policy takes them all.
+
+    Raises
+    ------
+    TypeError
+        For one that it does not take, with the nearest word among those and `also`.
+    """
+    known = (*policy.options, *_COMMON_OPTIONS)
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, (*known, *also), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(known))}"
+            raise TypeError(f"policy {policy.name!r} has no option {name!r}: {hint}")
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def available_tokens(budget: Any, reserve_tokens: Any = 0) -> int:
+    """What `budget` leaves for the context after the reserve.
+
+    Raises
+    ------
+    ValueError
+        If one is not an integer >= 0, or the reserve exceeds the budget.
+    """
+    total = gate.integer("budget", budget, low=0)
+    reserve = gate.integer("reserve_tokens", reserve_tokens, low=0)
+    if reserve > total:
+        raise ValueError(f"reserve_tokens must be within the budget, got {reserve} > {total} tokens")
+    return total - reserve
+
+
+def choose(pool: Pool, policy: str, budget: int, **options: Any) -> Choice:
+    """Choose candidates of a pool under a budget.
+
+    Parameters
+    ----------
+    pool : Pool
+        From `isinglass.measure.prepare`.
+    policy : str
+        ``submodular``, ``focused``, ``packed``, ``mmr``, ``naive`` or ``topk``.
+    budget : int
+        Tokens, in those of the pool's counter. >= 0.
+    max_items : int, optional
+        At most so many candidates. Default: no limit; 8 in ``measure="p1"``.
+    allowed : array_like of bool, shape (number of passages,), optional
+        False: nothing of this passage is chosen.
+    pinned : sequence of int, optional
+        Passages that are chosen first, whatever their score, and paid from the budget.
+    reserve_tokens : int, optional
+        Tokens of the budget to leave free.
+    **options
+        Of the policy: `relevance_weight` (mmr: 1 = relevance only), `k` (topk); for submodular those of
+        `PackingProblem` (`weights`, `saturation`, `normalisation`) and of `solve`. None means the default, 0 means 0.
+
+    Returns
+    -------
+    Choice
+
+    Raises
+    ------
+    TypeError
+        For an option that the policy does not take.
+    ValueError
+        For a value out of range; for pinned passages that do not fit.
+    """
+    entry = find_policy(policy)
+    given = check_options(entry, options)
+    capacity = max(0, available_tokens(budget, given.pop("reserve_tokens", 0)) - pool.fixed_cost)
+    published = MEASURES[pool.measure].published
+    max_items = given.pop("max_items", _PUBLISHED_MAX_ITEMS if published else len(pool))
+    allowed = given.pop("allowed", None)
+    number = len(pool.passages)
+    allowed = np.ones(number, dtype=bool) if allowed is None else gate.flags("allowed", allowed, size=number) > 0
+    pinned = gate.indices("pinned", given.pop("pinned", ()), size=number)
+    basket = Basket(
+        pool,
+        capacity,
+        gate.integer("max_items", max_items, low=0),
+        allowed[pool.passage],
+        np.flatnonzero(np.isin(pool.passage, pinned)),
+        keeps_copies=entry.keeps_copies and published,
+    )
+    entry.fill(basket, **given)
+    return Choice(tuple(basket.order), basket.record(entry.surplus), basket.result, basket.items)
