@@ -1,0 +1,22 @@
+"""Twelve questions about an invented archipelago, written for this package: for the demonstration and first steps.
+
+Each has ten short paragraphs, of which two to four are needed; some others are near-duplicates, most are lures. The
+file is what `isinglass evaluate` reads. It shows how policies behave, and is far too small to rank them.
+"""
+
+from importlib.resources import as_file, files
+
+from isinglass.experiments.datasets import Question, read_questions
+
+_FILE = files(__name__) / "questions.jsonl"
+
+
+def questions() -> tuple[Question, ...]:
+    """The sample, in file order."""
+    with as_file(_FILE) as path:
+        return read_questions(path).questions
+
+
+def passages(question: Question) -> list[dict[str, str]]:
+    """The paragraphs of a question as `isinglass.select` takes them: `title` and `text`."""
+    return [{"title": paragraph.title, "text": paragraph.text} for paragraph in question.paragraphs]
