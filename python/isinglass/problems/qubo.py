@@ -8,7 +8,7 @@ import math
 import operator
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -153,8 +153,10 @@ class Qubo:
         num_variables: int,
         offset: float = 0.0,
         labels: Sequence[Hashable] | None = None,
+        *,
+        sense: Literal["minimise", "maximise"] = "minimise",
     ) -> Qubo:
-        """Minimise ``sum_k values[k] x[rows[k]] x[columns[k]] + offset``: coordinates, each entry counted once.
+        """The model of ``sum_k values[k] x[rows[k]] x[columns[k]] + offset``: coordinates, each entry counted once.
 
         Parameters
         ----------
@@ -164,9 +166,16 @@ class Qubo:
         num_variables : int
         offset, labels
             As for `Qubo`.
+        sense : {"minimise", "maximise"}
+            "maximise": `values` and `offset` state an objective to be maximised; the model holds its negation.
         """
+        if sense not in ("minimise", "maximise"):
+            raise ValueError(f"sense must be 'minimise' or 'maximise', got {sense!r}")
         i, j, w, n = _coordinates(rows, columns, values, num_variables)
-        return cls._of(_from_entries(i, j, w, n, _check_labels(labels, n)), _number(offset, "offset"))
+        constant = _number(offset, "offset")
+        if sense == "maximise":
+            w, constant = -w, 0.0 - constant
+        return cls._of(_from_entries(i, j, w, n, _check_labels(labels, n)), constant, sense)
 
     @classmethod
     def from_max_cut(
@@ -231,6 +240,23 @@ class Qubo:
             k = own[0]
             raise ValueError(f"J[{k}, {k}] must be 0 (fields belong in h), got {couplings.linear[k]}")
         return cls._from_spins(values, couplings, _number(offset, "offset"))
+
+    @classmethod
+    def from_spin_terms(
+        cls,
+        h: ArrayLike,
+        rows: ArrayLike,
+        columns: ArrayLike,
+        values: ArrayLike,
+        offset: float = 0.0,
+        labels: Sequence[Hashable] | None = None,
+    ) -> Qubo:
+        """The model ``h @ s + sum_k values[k] s[rows[k]] s[columns[k]] + offset``: what `spin_terms` returns."""
+        fields = _values(h, "h", lambda k: k)
+        i, j, w, n = _coordinates(rows, columns, values, fields.size)
+        if (own := np.flatnonzero(i == j)).size:
+            raise ValueError(f"coupling {own[0]} must join two variables, got {i[own[0]]} twice")
+        return cls._from_spins(fields, _from_entries(i, j, w, n, _check_labels(labels, n)), _number(offset, "offset"))
 
     @classmethod
     def _from_spins(cls, h: Floats, J: _Model, offset: float) -> Qubo:
