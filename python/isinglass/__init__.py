@@ -8,6 +8,7 @@ from isinglass.certificate import certify
 from isinglass.problems.packing import PackingProblem, PackingWeights
 from isinglass.problems.qubo import Qubo
 from isinglass.result import Certificate, Result
+from isinglass.selecting import Selected, aselect, select
 from isinglass.solving import solve, solve_many
 from isinglass.version import __version__
 
@@ -19,9 +20,12 @@ __all__ = [
     "PackingWeights",
     "Qubo",
     "Result",
+    "Selected",
     "__version__",
+    "aselect",
     "available_backends",
     "certify",
+    "select",
     "solve",
     "solve_many",
 ]

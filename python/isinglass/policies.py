@@ -31,12 +31,15 @@ class Entry:
         What the policy credited it with: when it was picked, or what it would add to the final choice. None where the
         policy did not rate it.
     cost : int
-        Tokens.
+        Tokens, with its heading and one separator.
+    id : str
+        Of the candidate; see `Pool.ids`.
     """
 
     reason: str
     gain: float | None
     cost: int
+    id: str
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,8 @@ class Basket:
         self.allowed = allowed
         self.costs = pool.costs_within(capacity)
         self.original = _originals(pool, allowed, pinned)
-        some_text = np.array([not _blank(text) for text in pool.texts], dtype=bool)
         separate = keeps_copies | (self.original == np.arange(len(pool)))
-        self.ground = separate & some_text & ~pool.beyond_limit
+        self.ground = separate & ~pool.blank & ~pool.beyond_limit
         self.open = self.ground & allowed
         self.left = capacity
         self.order: list[int] = []
@@ -149,6 +151,7 @@ class Basket:
                 self._reason(i, winner.get(int(self.pool.first_copy[i]), int(self.original[i])), surplus),
                 self.gains.get(i),
                 int(self.costs[i]),
+                self.pool.ids[i],
             )
             for i in range(len(self.pool))
         )
@@ -158,10 +161,10 @@ class Basket:
             return "selected"
         if not self.allowed[i]:
             return "not_allowed"
+        if self.pool.blank[i]:
+            return "no_gain"
         if winner != i:
             return f"duplicate_of:{self.pool.ids[winner]}"
-        if _blank(self.pool.texts[i]):
-            return "no_gain"
         if self.pool.beyond_limit[i]:
             return "cap"
         if self.costs[i] > self.capacity:
@@ -171,10 +174,6 @@ class Basket:
         if self.costs[i] > self.left:
             return "budget"
         return "cap" if len(self.order) >= self.max_items else surplus
-
-
-def _blank(text: str) -> bool:
-    return not text or text.isspace()
 
 
 def _originals(pool: Pool, allowed: NDArray[np.bool_], pinned: IntArray) -> IntArray:
@@ -210,7 +209,7 @@ def packed(basket: Basket) -> None:
             if taken[pool.document[i]] < most and basket.fits(i):
                 basket.take(int(i))
                 taken[pool.document[i]] += 1
-    basket.gains = dict(enumerate(pool.centre_relevance.tolist()))
+    _credit_others(basket, pool.centre_relevance)
 
 
 def focused(basket: Basket) -> None:
@@ -245,8 +244,8 @@ def _note_focused(basket: Basket, i: int, missing: NDArray[np.bool_], new_docume
 def mmr(basket: Basket, relevance_weight: float = 0.7) -> None:
     """Maximal marginal relevance: w rel' - (1 - w) max over all picks of sim; rel' is min-max scaled.
 
-    1 = relevance only. Taken as long as anything fits; those whose score at the end is not positive would make the set
-    worse.
+    1 = relevance only. Taken as long as anything fits; those whose score at the end is negative would make the
+    set worse.
 
     References
     ----------
@@ -273,7 +272,7 @@ def mmr(basket: Basket, relevance_weight: float = 0.7) -> None:
         i = int(np.where(fitting, score, -np.inf).argmax())
         basket.take(i, float(score[i]))
         redundancy = redundancy if similar is None else np.maximum(redundancy, similar[i])
-    for i in np.flatnonzero(basket.open & (score <= 0)).tolist():
+    for i in np.flatnonzero(basket.open & (score < 0)).tolist():
         basket.refuse(i, "not_in_best_set")
     _credit_others(basket, score)
 
@@ -317,10 +316,10 @@ def submodular(basket: Basket, method: str | None = None, backend: str = "auto",
 
 
 def _take_in_order(basket: Basket, value: FloatArray, ranking: IntArray) -> None:
-    basket.gains = dict(enumerate(value.tolist()))
     for i in ranking.tolist():
         if basket.fits(i):
             basket.take(i)
+    _credit_others(basket, value)
 
 
 def _credit_others(basket: Basket, score: FloatArray) -> None:

@@ -42,11 +42,11 @@ def calibrate(scores: Any, how: str = "sigmoid") -> NDArray[np.float64]:
                 return np.ones(len(raw))
             # The span of two finite numbers need not be finite; that of their halves is.
             half = raw / 2 if np.abs(raw).max() > np.finfo(float).max / 2 else raw
-            return (half - half.min()) / (half.max() - half.min())
+            scaled: NDArray[np.float64] = (half - half.min()) / (half.max() - half.min())
+            return scaled
         case "rank":
             _, group, size = np.unique(raw, return_inverse=True, return_counts=True)
-            mean_place: NDArray[np.float64] = np.cumsum(size) - (size - 1) / 2
-            share: NDArray[np.float64] = mean_place[group] / max(len(raw), 1)
+            share: NDArray[np.float64] = (np.cumsum(size) - (size - 1) / 2)[group] / max(len(raw), 1)
             return share
         case _:
             raise ValueError(f"how must be 'sigmoid', 'minmax' or 'rank', got {how!r}")

@@ -141,6 +141,11 @@ class Pool:
         return len(self.texts)
 
     @cached_property
+    def blank(self) -> NDArray[np.bool_]:
+        """Candidates without any text, which are never chosen, shape (n,)."""
+        return np.array([not text or text.isspace() for text in self.texts], dtype=bool)
+
+    @cached_property
     def similarity(self) -> NDArray[np.float32]:
         """Similarity of every pair of candidates, shape (n, n), symmetric, in [0, 1], 1 on the diagonal.
 
@@ -203,7 +208,8 @@ class Pool:
         budget : int
             Tokens, the counter's fixed cost taken off.
         items : ndarray of int, shape (m,), optional
-            Candidates, each once; default the first copy of every text, within the limit of the measure.
+            Candidates, each once; default the first copy of every text that is not blank, within the limit of the
+            measure.
         weights, max_items, allowed, pinned, **options
             Of `PackingProblem`; `allowed` and `pinned` count the items.
 
@@ -213,7 +219,7 @@ class Pool:
             Of m items: relevance, coverage of the question's terms, similarity, and documents as groups.
         """
         if items is None:
-            items = np.flatnonzero((self.first_copy == np.arange(len(self))) & ~self.beyond_limit)
+            items = np.flatnonzero((self.first_copy == np.arange(len(self))) & ~self.blank & ~self.beyond_limit)
         whole = len(items) == len(self) and bool((items == np.arange(len(self))).all())
         return PackingProblem(
             costs=self.costs_within(budget)[items],
