@@ -227,6 +227,31 @@ def select(
     return picked
 
 
+def select_from(
+    pool: Pool, budget: int, *, policy: str = "submodular", order: str | None = None, **options: Any
+) -> Selected:
+    """`select` from a pool that is measured already: many policies and budgets on one question.
+
+    Parameters
+    ----------
+    pool : Pool
+        Of `isinglass.measure.prepare`, which decides candidates, counter, separator and titles.
+    budget, policy, order, **options
+        As for `select`; errors too.
+
+    Returns
+    -------
+    Selected
+    """
+    entry = find_policy(policy)
+    order = entry.order if order is None else one_of("order", order, ORDERS)
+    reserve = options.pop("reserve_tokens", 0)
+    given = check_options(entry, options, also=select_from.__kwdefaults__)
+    available = available_tokens(budget, reserve)
+    choice, context, cost, margin = _within(pool, policy, budget, reserve, available, order, given)
+    return _selected(pool, choice, context, cost, int(budget), margin)
+
+
 async def aselect(query: str, passages: Iterable[Any], budget: int, **options: Any) -> Selected:
     """`select` in a thread, for callers with an event loop; same parameters, same answer."""
     return await asyncio.to_thread(select, query, passages, budget, **options)

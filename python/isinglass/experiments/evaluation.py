@@ -1,0 +1,297 @@
+"""Policies on question files: retrieve, pack under a budget, measure what survived."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from isinglass import backends, diagnosis
+from isinglass.experiments.corpus import Document
+from isinglass.experiments.datasets import Question, read_questions
+from isinglass.experiments.retrieval import Embed, Retrieve, by_retriever, by_run
+from isinglass.experiments.runs import read_run
+from isinglass.measure import Passage, Pool, prepare
+from isinglass.measure.candidates import GRAINS
+from isinglass.measure.pool import MEASURES, one_of
+from isinglass.policies import find_policy
+from isinglass.problems import gate
+from isinglass.records import RecordError
+from isinglass.selecting import Selected, select_from
+
+DEPTHS = (1, 2, 5)
+"""Depths of the recall columns, as published; the depth of retrieval joins them where it is another."""
+
+Values = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What each policy made of each question.
+
+    Attributes
+    ----------
+    ids : tuple of str, length q
+        The questions processed, in file order.
+    skipped : tuple of RecordError
+        What `keep_going` passed over, with the reason.
+    not_in_run : int
+        Questions of the files that no run lists; a run says which questions are meant.
+    rows : dict of (str, int) to dict of str to ndarray, shape (q,)
+        For each (policy, budget) and measure, the value of every question; nan where it is not defined.
+    settings : dict
+        How it was run.
+    """
+
+    ids: tuple[str, ...]
+    skipped: tuple[RecordError, ...]
+    not_in_run: int
+    rows: dict[tuple[str, int], dict[str, npt.NDArray[np.float64]]]
+    settings: dict[str, Any]
+
+    def means(self, policy: str, budget: int) -> dict[str, float | None]:
+        """Mean of every measure over the questions where it is defined; None where that is nowhere."""
+        means: dict[str, float | None] = {}
+        for name, values in self.rows[policy, budget].items():
+            defined = values[~np.isnan(values)]
+            means[name] = float(defined.mean()) if len(defined) else None
+        return means
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; `policies` maps a policy to its measures or, with several budgets, to those of each budget."""
+        policies: dict[str, Any] = {}
+        for policy, budget in self.rows:
+            measures: dict[str, Any] = {}
+            for name, mean in self.means(policy, budget).items():
+                measure, _, column = name.partition(".")
+                if column:
+                    measures.setdefault(measure, {})[column] = mean
+                else:
+                    measures[measure] = mean
+            if len(self.settings["budgets"]) == 1:
+                policies[policy] = measures
+            else:
+                policies.setdefault(policy, {})[str(budget)] = measures
+        return {
+            "questions": len(self.ids),
+            "skipped": len(self.skipped),
+            "skipped_records": [
+                {"file": fault.file, "line": fault.line, "reason": fault.reason} for fault in self.skipped
+            ],
+            "not_in_run": self.not_in_run,
+            "settings": self.settings,
+            "policies": policies,
+        }
+
+
+class _File(NamedTuple):
+    path: str
+    questions: Sequence[Question]
+    retrieve: Retrieve
+
+
+def evaluate(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    policies: Sequence[str],
+    budgets: int | Sequence[int],
+    measure: str = "default",
+    candidates: str | None = None,
+    retriever: str = "bm25",
+    pool: str | None = None,
+    top_k: int | None = 5,
+    runs: Sequence[str | Path] = (),
+    embed: Embed | None = None,
+    backend: str = "auto",
+    keep_going: bool = False,
+    limit: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Retrieve paragraphs for every question of some files, pack them by each policy, and measure the contexts.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        Question files, see `read_questions`.
+    policies : sequence of str
+        Names of `isinglass.policies.POLICIES`.
+    budgets : int or sequence of int
+        Tokens, >= 0.
+    measure : {"default", "p1"}
+        "p1" follows the published documents, candidates, counter and context exactly.
+    candidates : {"passages", "sentences", "windows"}, optional
+        What may be chosen. Default: by policy and measure, as for `isinglass.select`.
+    retriever : {"bm25", "embed", "none"}
+        "none" hands every paragraph of the question to the packer. Not asked where `runs` are given.
+    pool : {"own", "file"}, optional
+        Where paragraphs are retrieved from: the question's own, or those of all questions of its file. Default: "own";
+        with `runs`, the smaller one that holds every document of the run.
+    top_k : int, optional
+        Paragraphs retrieved, or taken from a run; None for all.
+    runs : sequence of paths
+        Retrieval runs, see `read_run`. They say which questions are evaluated.
+    embed : callable, optional
+        For `retriever="embed"`: from a list of texts to an array of shape (texts, d).
+    backend : str
+        Of the policies that solve a packing problem.
+    keep_going : bool
+        Pass over records and questions that fail, and list them in `skipped`.
+    limit : int, optional
+        Read only the first questions of each file; `pool="file"` is then the paragraphs of those.
+    progress : callable, optional
+        Called with (questions done, questions in all).
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    RecordError
+        At the first faulty record or question without `keep_going` (a ValueError), with the file.
+    ValueError
+        For an option out of range.
+    ImportError
+        If BM25 is asked for and bm25s is not installed (extra `eval`).
+    """
+    names = tuple(dict.fromkeys(find_policy(policy).name for policy in policies))
+    if not names:
+        raise ValueError("policies must name at least one policy, got none")
+    sizes = tuple(dict.fromkeys(_budgets(budgets)))
+    published = MEASURES[one_of("measure", measure, tuple(MEASURES))].published
+    if candidates is not None:
+        one_of("candidates", candidates, GRAINS)
+    depth = None if top_k is None else gate.integer("top_k", top_k, low=1)
+    if backend != "auto":
+        backends.load(backend)
+    run = _merged(runs)
+
+    files: list[_File] = []
+    skipped: list[RecordError] = []
+    not_in_run = 0
+    for path in [paths] if isinstance(paths, (str, Path)) else paths:
+        try:
+            questions, faults = read_questions(path, keep_going=keep_going, limit=limit)
+        except OSError as error:
+            if not keep_going:
+                raise
+            questions, faults = (), (RecordError(str(path), 0, error.strerror or str(error)),)
+        skipped.extend(faults)
+        if run is None:
+            retrieve = by_retriever(
+                questions, retriever, pool=pool or "own", top_k=depth, published=published, embed=embed
+            )
+            files.append(_File(str(path), questions, retrieve))
+        else:
+            meant = tuple(question for question in questions if question.id in run)
+            not_in_run += len(questions) - len(meant)
+            files.append(_File(str(path), meant, by_run(run, questions, pool=pool, top_k=depth, published=published)))
+
+    ids: list[str] = []
+    rows: dict[tuple[str, int], dict[str, list[float | None]]] = {(name, size): {} for name in names for size in sizes}
+    total = sum(len(file.questions) for file in files)
+    done = 0
+    for file in files:
+        for question in file.questions:
+            try:
+                measured = dict(
+                    _measured(question, file.retrieve(question), names, sizes, measure, candidates, depth, backend)
+                )
+            except ValueError as error:
+                fault = RecordError(file.path, 0, f"question {question.id!r}: {error}")
+                if not keep_going:
+                    raise fault from error
+                skipped.append(fault)
+            else:
+                ids.append(question.id)
+                for key, values in measured.items():
+                    for name, value in values.items():
+                        rows[key].setdefault(name, []).append(value)
+            done += 1
+            if progress is not None:
+                progress(done, total)
+    return Evaluation(
+        ids=tuple(ids),
+        skipped=tuple(skipped),
+        not_in_run=not_in_run,
+        rows={
+            key: {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
+            for key, columns in rows.items()
+        },
+        settings={
+            "budgets": list(sizes),
+            "measure": measure,
+            "candidates": candidates,
+            "counter": MEASURES[measure].counter.name,
+            "retriever": "run" if run is not None else retriever,
+            "pool": pool or ("own" if run is None else None),
+            "top_k": depth,
+            "backend": backend,
+        },
+    )
+
+
+def _measured(
+    question: Question,
+    retrieved: Sequence[Document],
+    policies: Sequence[str],
+    budgets: Sequence[int],
+    measure: str,
+    candidates: str | None,
+    depth: int | None,
+    backend: str,
+) -> Iterator[tuple[tuple[str, int], Values]]:
+    """The measures of each (policy, budget) on one question."""
+    found = [document.name for document in retrieved]
+    gold = question.gold_documents
+    ranking: Values = {}
+    for k in sorted({*DEPTHS, depth or max(DEPTHS)}):
+        ranking[f"recall@{k}"] = diagnosis.recall_at(found, gold, k)
+        ranking[f"all_gold@{k}"] = diagnosis.all_gold_at(found, gold, k)
+    passages = [
+        Passage(document.text, title=document.title, id=document.name, doc=document.name) for document in retrieved
+    ]
+    pools: dict[tuple[str | None, str], Pool] = {}
+    for name in policies:
+        policy = find_policy(name)
+        # The published candidates are the same for every policy.
+        grain = candidates or (None if MEASURES[measure].published else policy.candidates)
+        if (kind := (grain, policy.render)) not in pools:
+            pools[kind] = prepare(question.question, passages, measure=measure, candidates=grain, render=policy.render)
+        options = {"backend": backend} if "backend" in policy.options else {}
+        for budget in budgets:
+            picked = select_from(pools[kind], budget, policy=name, **options)
+            yield (name, budget), ranking | _survival(question, picked)
+
+
+def _survival(question: Question, picked: Selected) -> Values:
+    gold = question.gold_documents
+    documents = [snippet.doc for snippet in picked.snippets]
+    answer = diagnosis.answer_in_context(picked.text, question.answers)
+    return {
+        "answer_in_context.p1": answer.p1,
+        "answer_in_context.defined": answer.defined,
+        "gold_doc_coverage": diagnosis.gold_doc_coverage(documents, gold),
+        "all_gold_in_context": diagnosis.all_gold_in_context(documents, gold),
+        "gold_token_density": diagnosis.gold_token_density(documents, [s.cost for s in picked.snippets], gold),
+        "distractor_docs": diagnosis.distractor_docs(documents, gold),
+        "tokens": picked.cost,
+        "snippets": len(picked.snippets),
+    }
+
+
+def _budgets(budgets: int | Sequence[int]) -> Iterator[int]:
+    for budget in budgets if isinstance(budgets, Sequence) else [budgets]:
+        yield gate.integer("budget", budget, low=0)
+
+
+def _merged(runs: Sequence[str | Path]) -> dict[str, tuple[str, ...]] | None:
+    merged: dict[str, tuple[str, ...]] = {}
+    for path in runs:
+        run = read_run(path)
+        for question in run.keys() & merged.keys():
+            raise RecordError(str(path), 0, f"expected questions that no other run has, got {question!r} again")
+        merged.update(run)
+    return merged if runs else None
