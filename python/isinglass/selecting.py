@@ -246,7 +246,7 @@ def select_from(
     entry = find_policy(policy)
     order = entry.order if order is None else one_of("order", order, ORDERS)
     reserve = options.pop("reserve_tokens", 0)
-    given = check_options(entry, options, also=select_from.__kwdefaults__)
+    given = check_options(entry, options, also=("policy", "order", "reserve_tokens"))
     available = available_tokens(budget, reserve)
     choice, context, cost, margin = _within(pool, policy, budget, reserve, available, order, given)
     return _selected(pool, choice, context, cost, int(budget), margin)

@@ -1,0 +1,7 @@
+"""`python -m isinglass`: the command line."""
+
+import sys
+
+from isinglass.cli import main
+
+sys.exit(main())

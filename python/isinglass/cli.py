@@ -1,0 +1,357 @@
+"""The command line: parses, calls the API, prints."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from isinglass import console
+
+DONE, PARTLY, STOPPED = 0, 1, 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0: everything was processed. 1: some records failed under ``--keep-going``, or there was nothing to do.
+        2: stopped, with the reason on standard error.
+    """
+    try:
+        args = _parse(list(sys.argv[1:] if argv is None else argv))
+    except SystemExit as stop:  # argparse ends the process for --help and misuse; a caller of main wants the code
+        return stop.code if isinstance(stop.code, int) else DONE
+    try:
+        code: int = args.execute(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader of our output has gone, as in `isinglass ... | head`
+        console.drop_output()
+        return STOPPED
+    except KeyboardInterrupt:
+        return _stopped(args.command, "interrupted")
+    except OSError as error:
+        return _stopped(args.command, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except (ValueError, ImportError, MemoryError) as error:
+        return _stopped(args.command, str(error))
+
+
+def _stopped(command: str, reason: str) -> int:
+    console.note(f"isinglass {command}: error: {reason}")
+    return STOPPED
+
+
+class _Parser(argparse.ArgumentParser):
+    """Takes no abbreviations, and names the nearest option for one that it does not know."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.known: list[str] = []
+        super().__init__(allow_abbrev=False, **settings)
+
+    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+        self.known += [name for name in names if name.startswith("-")]
+        return super().add_argument(*names, **settings)
+
+    def refuse_unknown(self, arguments: Sequence[str]) -> None:
+        """Stop at an option that is not ours, before argparse blames a word beside it."""
+        for argument in arguments:
+            if argument == "--":
+                return
+            option = argument.partition("=")[0]
+            if option.startswith("--") and option not in self.known:
+                self.error(f"unknown option {option}{_near(option, self.known)}")
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    nearest = get_close_matches(word, known, 1)
+    return f", did you mean {nearest[0]}?" if nearest else ""
+
+
+class _Command(NamedTuple):
+    help: str
+    add_options: Callable[[_Parser], None]
+    execute: Callable[[argparse.Namespace], int]
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    from isinglass.version import __version__
+
+    parser = _Parser(prog="isinglass", description="Pick the passages that serve a reader best under a token budget.")
+    parser.add_argument("--version", action="version", version=f"isinglass {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    parsers = {}
+    for name, command in COMMANDS.items():
+        parsers[name] = commands.add_parser(name, help=command.help, description=f"{command.help}.")
+        command.add_options(parsers[name])
+        parsers[name].set_defaults(execute=command.execute)
+    if not arguments:
+        parser.print_help(sys.stderr)
+        parser.exit(STOPPED)
+    first, *rest = arguments
+    if first in parsers:
+        parsers[first].refuse_unknown(rest)
+    elif first.startswith("-"):
+        parser.refuse_unknown([first])
+    else:
+        parser.error(f"unknown command {first}{_near(first, list(parsers))} (commands: {', '.join(parsers)})")
+    return parser.parse_args(arguments)
+
+
+def _add_output(parser: _Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON on standard output")
+    parser.add_argument("-o", "--output", metavar="OUT", type=_output, help="write JSON to this file")
+
+
+def _emit(args: argparse.Namespace, value: Any, show: Callable[[], None]) -> None:
+    if args.output is not None:
+        console.write_json(args.output, value)
+    if args.json:
+        console.print_json(value)
+    elif args.output is None:
+        show()
+
+
+def _output(text: str) -> Path:
+    # Asked for before the work is done: an hour of packing should not end at a folder that is not there.
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"expected a file in an existing folder, got {text!r}")
+    return path
+
+
+def _words(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise argparse.ArgumentTypeError(f"expected words with a comma between them, got {text!r}")
+    return words
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected an integer >= 0, got {text!r}")
+    return int(text)
+
+
+def _counts(text: str) -> list[int]:
+    return [_count(word) for word in _words(text)]
+
+
+def _depth(text: str) -> int | None:
+    if text == "all":
+        return None
+    if (depth := _count(text)) < 1:
+        raise argparse.ArgumentTypeError(f"expected an integer >= 1 or all, got {text!r}")
+    return depth
+
+
+def _function(text: str) -> Callable[..., Any]:
+    module, _, name = text.partition(":")
+    if not (module and name):
+        raise argparse.ArgumentTypeError(f"expected MODULE:FUNCTION, got {text!r}")
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise argparse.ArgumentTypeError(f"cannot import {text!r}: {error}") from None
+    if not callable(function):
+        raise argparse.ArgumentTypeError(f"expected a function, got {text!r}, a {type(function).__name__}")
+    found: Callable[..., Any] = function
+    return found
+
+
+def _select_options(parser: _Parser) -> None:
+    from isinglass.measure.candidates import GRAINS
+    from isinglass.measure.pool import MEASURES, RENDERS
+    from isinglass.passage_files import FORMATS
+    from isinglass.policies import POLICIES
+    from isinglass.selecting import ORDERS
+
+    parser.add_argument("file", metavar="FILE", help="passages: lines of text, JSON Lines or a JSON list; - for stdin")
+    parser.add_argument("--query", "-q", required=True, help="the question")
+    parser.add_argument("--budget", "-b", required=True, type=_count, help="tokens that the context may take")
+    parser.add_argument("--policy", metavar="NAME", help=f"one of {', '.join(POLICIES)}")
+    parser.add_argument("--measure", choices=tuple(MEASURES), default="default", help="rules from texts to numbers")
+    parser.add_argument("--candidates", choices=GRAINS, help="what is picked (default: by policy and measure)")
+    parser.add_argument("--render", choices=RENDERS, help="whether titles are part of the context")
+    parser.add_argument("--order", choices=ORDERS, help="order of the passages in the context")
+    parser.add_argument("--separator", help="what stands between two passages")
+    parser.add_argument("--format", choices=FORMATS, default="auto", help="how to read FILE")
+    parser.add_argument("--backend", help="of a policy that solves a packing problem")
+    _add_output(parser)
+
+
+def _select(args: argparse.Namespace) -> int:
+    from isinglass.passage_files import read_passages
+    from isinglass.selecting import select
+
+    options = {
+        name: value
+        for name in ("policy", "candidates", "render", "order", "separator", "backend")
+        if (value := getattr(args, name)) is not None
+    }
+    passages = read_passages(args.file, args.format)
+    try:
+        picked = select(args.query, passages, args.budget, measure=args.measure, **options)
+    except TypeError as error:  # an option that the policy does not take: our user's word, not our code
+        raise ValueError(error) from error
+    _emit(args, _picked(picked), lambda: print(picked.text))
+    return DONE
+
+
+def _picked(picked: Any) -> dict[str, Any]:
+    fields = asdict(replace(picked, result=None))
+    if (result := picked.result) is not None:
+        fields["result"] = {
+            "method": result.provenance["method"],
+            "backend": result.provenance["backend"],
+            "status": result.status,
+            "objective": result.objective,
+            "certificate": asdict(result.certificate),
+        }
+    return fields
+
+
+_EVALUATE_EPILOG = """\
+measures: recall@5 and all_gold@5 of the retrieved documents; then, of the packed context: answer p1 (the published
+answer_in_context, over all questions) and answer defined (over those whose answer can stand in a text), coverage
+(gold_doc_coverage), all gold (all_gold_in_context), density (gold_token_density), distractors (distractor_docs)."""
+
+
+def _evaluate_options(parser: _Parser) -> None:
+    from isinglass.experiments.retrieval import POOLS, RETRIEVERS
+    from isinglass.measure.candidates import GRAINS
+    from isinglass.measure.pool import MEASURES
+    from isinglass.policies import POLICIES
+
+    parser.epilog = _EVALUATE_EPILOG
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help="questions: isinglass, HotpotQA, 2WikiMultiHopQA or MuSiQue"
+    )
+    parser.add_argument(
+        "--policies", metavar="A,B", type=_words, default=",".join(POLICIES), help="(default: %(default)s)"
+    )
+    parser.add_argument("--budget", metavar="N,M", type=_counts, default="160", help="tokens (default: %(default)s)")
+    parser.add_argument("--measure", choices=tuple(MEASURES), default="default", help="p1: exactly as published")
+    parser.add_argument("--candidates", choices=GRAINS, help="what is picked (default: by policy and measure)")
+    parser.add_argument("--retriever", choices=RETRIEVERS, default="bm25", help="none: every paragraph (default: bm25)")
+    parser.add_argument(
+        "--pool",
+        choices=POOLS,
+        help="from the question's own paragraphs (default) or those of all questions of its file",
+    )
+    parser.add_argument(
+        "--top-k", metavar="K", type=_depth, default=5, help="paragraphs retrieved, or all (default: 5)"
+    )
+    parser.add_argument(
+        "--run",
+        metavar="RUN",
+        dest="runs",
+        type=Path,
+        action="append",
+        default=[],
+        help="take the documents from this retrieval run, and only its questions; may be repeated",
+    )
+    parser.add_argument(
+        "--embed",
+        metavar="MODULE:FUNCTION",
+        type=_function,
+        help="for --retriever embed: from a list of texts to vectors",
+    )
+    parser.add_argument("--limit", metavar="N", type=_count, help="only the first N questions of each file")
+    parser.add_argument("--backend", default="auto", help="of policies that solve a packing problem")
+    parser.add_argument("--keep-going", action="store_true", help="pass over what is faulty, and report it")
+    _add_output(parser)
+
+
+_COLUMNS = (
+    ("recall@5", "recall@5", 4),
+    ("all_gold@5", "all_gold@5", 4),
+    ("answer p1", "answer_in_context.p1", 4),
+    ("answer defined", "answer_in_context.defined", 4),
+    ("coverage", "gold_doc_coverage", 4),
+    ("all gold", "all_gold_in_context", 4),
+    ("density", "gold_token_density", 4),
+    ("distractors", "distractor_docs", 2),
+    ("tokens", "tokens", 1),
+    ("snippets", "snippets", 2),
+)
+
+
+def _evaluate(args: argparse.Namespace) -> int:
+    from isinglass.experiments.evaluation import evaluate
+
+    with console.Progress("questions") as progress:
+        evaluation = evaluate(
+            args.files,
+            policies=args.policies,
+            budgets=args.budget,
+            measure=args.measure,
+            candidates=args.candidates,
+            retriever=args.retriever,
+            pool=args.pool,
+            top_k=args.top_k,
+            runs=args.runs,
+            embed=args.embed,
+            backend=args.backend,
+            keep_going=args.keep_going,
+            limit=args.limit,
+            progress=progress,
+        )
+    for fault in evaluation.skipped:
+        console.note(f"skipped {fault}")
+    if evaluation.not_in_run:
+        console.note(f"not evaluated, since no run lists them: {evaluation.not_in_run} questions")
+    if not evaluation.ids:
+        console.note("nothing to do: no question was left to evaluate")
+
+    def show() -> None:
+        if not evaluation.ids:
+            return
+        rows = []
+        for policy, budget in evaluation.rows:
+            means = evaluation.means(policy, budget)
+            cells = [_figure(means[name], digits) for _, name, digits in _COLUMNS]
+            rows.append([policy, str(budget), *cells])
+        counter = evaluation.settings["counter"]
+        title = f"{len(evaluation.ids)} questions, {len(evaluation.skipped)} skipped; tokens are {counter}"
+        console.print_table(title, ["policy", "budget", *(title for title, _, _ in _COLUMNS)], rows)
+
+    _emit(args, evaluation.as_dict(), show)
+    return PARTLY if evaluation.skipped or not evaluation.ids else DONE
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _backends(args: argparse.Namespace) -> int:
+    from isinglass.backends import available_backends
+
+    backends = available_backends()
+
+    def show() -> None:
+        rows = [
+            [name, "yes" if state.available else "no", state.device or "-", state.reason or "-"]
+            for name, state in backends.items()
+        ]
+        console.print_table("back ends", ["name", "available", "device", "reason"], rows)
+
+    _emit(args, {name: asdict(state) for name, state in backends.items()}, show)
+    return DONE
+
+
+COMMANDS = {
+    "select": _Command("Pick passages for a question under a token budget", _select_options, _select),
+    "evaluate": _Command("Compare policies on question files", _evaluate_options, _evaluate),
+    "backends": _Command("List the back ends and whether each can run here", _add_output, _backends),
+}
