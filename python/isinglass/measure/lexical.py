@@ -143,7 +143,7 @@ class WordCounts:
             sizes = size[begin:end]
             left = np.repeat(np.arange(begin, end), sizes)
             right = np.repeat(first[begin:end] - np.cumsum(sizes) + sizes, sizes) + np.arange(len(left))
-            np.add.at(dots, (row[left], row[right]), count[left] * count[right])
+            np.add.at(dots.reshape(-1), row[left] * len(dots) + row[right], (count[left] * count[right]).astype(float))
             begin = end
 
 

@@ -318,10 +318,7 @@ def prepare(
     question = tuple(vocabulary.number)
     cuts = cut(given, grain, rules.sentences, vocabulary, rules.published)
     titles = [vocabulary.encode(passage.title or "") for passage in given]
-    hit_words = [
-        [frozenset(vocabulary.encode(text)) for text in ((passage.text,) if hits is None else hits[i])]
-        for i, passage in enumerate(given)
-    ]
+    hit_words = _hits(given, cuts, hits, vocabulary)
 
     passage = np.array([c.passage for c in cuts], dtype=np.int64)
     document = _numbers([i if p.doc is None else ("doc", p.doc) for i, p in enumerate(given)])
@@ -344,7 +341,12 @@ def prepare(
 
     counter = rules.counter if count_tokens is None else Counter.of(count_tokens)
     fixed_cost = counter("")
-    costs = [max(1, counter(separator + heading(given[c.passage].title, render) + c.text) - fixed_cost) for c in cuts]
+    heads = [separator + heading(given[c.passage].title, render) for c in cuts]
+    if count_tokens is None:
+        # The words are counted already, and words of two texts never become more by joining these.
+        costs = [max(1, counter(head) + len(c.words)) for head, c in zip(heads, cuts, strict=True)]
+    else:
+        costs = [max(1, counter(head + c.text) - fixed_cost) for head, c in zip(heads, cuts, strict=True)]
     first_copy = _first_copies([c.text if rules.published else " ".join(c.text.split()) for c in cuts])
     order = np.argsort(-relevance, kind="stable") if rules.published else np.arange(len(cuts))
     place = np.argsort(order)
@@ -385,6 +387,18 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
     near = get_close_matches(value, allowed, 1) if isinstance(value, str) else []
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}{hint}")
+
+
+def _hits(
+    given: Sequence[Passage], cuts: Sequence[Candidate], hits: Sequence[Sequence[str]] | None, vocabulary: Vocabulary
+) -> list[list[frozenset[int]]]:
+    """Word sets of the texts by which each passage was retrieved: by default its own, all of its centres together."""
+    if hits is not None:
+        return [[frozenset(vocabulary.encode(text)) for text in texts] for texts in hits]
+    own: list[set[int]] = [set() for _ in given]
+    for candidate in cuts:
+        own[candidate.passage].update(*candidate.centres)
+    return [[frozenset(words)] for words in own]
 
 
 def _numbers(keys: Sequence[Hashable]) -> IntArray:
