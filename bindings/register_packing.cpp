@@ -90,16 +90,11 @@ std::unique_ptr<PackingHandle> make_problem(
   return handle;
 }
 
-const char* stop_name(StopReason reason) {
-  switch (reason) {
-    case StopReason::none:
-      return "none";
-    case StopReason::time_limit:
-      return "time_limit";
-    case StopReason::interrupted:
-      return "interrupted";
-  }
-  return "none";
+const char* status_name(const Packing& packing) {
+  constexpr double kProved = 1e-12;  // relative: bounds carry slack for rounding
+  if (packing.stopped == StopReason::time_limit) return "time_limit";
+  if (packing.stopped == StopReason::interrupted) return "interrupted";
+  return packing.bound.value - packing.value <= kProved * packing.bound.value ? "optimal" : "bounded";
 }
 
 const char* bound_name(BoundMethod method) {
@@ -185,8 +180,9 @@ void register_packing(py::module_& m) {
       .def_readonly("cost", &Packing::cost)
       .def_property_readonly("upper_bound", [](const Packing& self) { return self.bound.value; })
       .def_property_readonly("bound_method", [](const Packing& self) { return bound_name(self.bound.method); })
-      .def_readonly("nothing_fits", &Packing::nothing_fits)
-      .def_property_readonly("stopped", [](const Packing& self) { return stop_name(self.stopped); })
+      .def_readonly("feasible", &Packing::feasible)
+      .def_property_readonly("status", &status_name)
+      .def_property_readonly("instruction_set", [](const Packing& self) { return std::string(name(self.level)); })
       .def_readonly("gain_evaluations", &Packing::gain_evaluations)
       .def_readonly("search_seconds", &Packing::search_seconds)
       .def_readonly("certificate_seconds", &Packing::certificate_seconds);

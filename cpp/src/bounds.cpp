@@ -9,7 +9,9 @@
 
 namespace isinglass {
 
-FractionalKnapsack::FractionalKnapsack(const PackingProblem& problem) : problem_(&problem) {
+void FractionalKnapsack::reset(const PackingProblem& problem) {
+  problem_ = &problem;
+  entries_.clear();
   const PackingView& view = problem.view();
   const Spending pinned = spending(view, view.pinned);
   if (view.integer_costs.empty()) {
@@ -119,121 +121,120 @@ class Relaxation {
         mass_(problem.representation_scale() > 0 ? padded(view_.n) : 0, 0.0),
         covered_(problem.coverage_scale() > 0 ? view_.term_weights.size() : 0, 0.0),
         group_(problem.diversity_scale() > 0 ? view_.num_groups : 0, 0.0),
-        y_(view_.n, 0.0),
-        slope_(mass_.size(), 0.0),
-        threshold_(problem.facility_scale() > 0 ? padded(view_.n) : 0, 0.0f),
-        coefficient_(padded(view_.n), 0.0) {}
+        y_(view_.n, 0.0) {}
+
+  void clear() {
+    for (std::vector<double>* sums : {&mass_, &covered_, &group_, &y_}) std::fill(sums->begin(), sums->end(), 0.0);
+    relevance_ = 0;
+  }
 
   void add(Item item, double amount) {
     const auto j = static_cast<std::size_t>(item);
     y_[j] += amount;
-    if (!mass_.empty()) add_row(view_, j, amount, mass_.data());
+    if (problem_.relevance_scale() > 0) relevance_ += amount * view_.relevance[j];
+    if (!mass_.empty()) add_row(problem_, j, amount, mass_.data());
     if (!covered_.empty()) for_terms(view_, j, [&](std::size_t term, std::size_t) { covered_[term] += amount; });
     if (!group_.empty()) group_[static_cast<std::size_t>(view_.groups[j])] += amount * view_.relevance[j];
   }
 
-  /// y <- y + step (other - y), and all sums with it.
-  void move_towards(const Relaxation& other, double step) {
-    const auto blend = [step](std::vector<double>& a, const std::vector<double>& b) {
-      for (std::size_t i = 0; i < a.size(); ++i) a[i] += step * (b[i] - a[i]);
+  /// this <- a + step (b - a); a may be this.
+  void blend(const Relaxation& a, const Relaxation& b, double step) {
+    const auto mix = [step](std::vector<double>& out, const std::vector<double>& x, const std::vector<double>& y) {
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = x[i] + step * (y[i] - x[i]);
     };
-    blend(mass_, other.mass_);
-    blend(covered_, other.covered_);
-    blend(group_, other.group_);
-    blend(y_, other.y_);
+    mix(mass_, a.mass_, b.mass_);
+    mix(covered_, a.covered_, b.covered_);
+    mix(group_, a.group_, b.group_);
+    mix(y_, a.y_, b.y_);
+    relevance_ = a.relevance_ + step * (b.relevance_ - a.relevance_);
   }
 
-  /// Slope of the smoothed relaxation at y + step (other - y), along other - y; without facility location.
-  double slope_towards(const Relaxation& other, double step, double width) const {
-    double slope = 0;
-    for (std::size_t i = 0; i < view_.n && !mass_.empty(); ++i) {
-      const double d = other.mass_[i] - mass_[i];
-      slope += problem_.representation_scale() * saturation_slope(mass_[i] + step * d, problem_.cap()[i], width) * d;
-    }
-    for (std::size_t t = 0; t < covered_.size(); ++t) {
-      const double d = other.covered_[t] - covered_[t];
-      slope +=
-          problem_.coverage_scale() * view_.term_weights[t] * saturation_slope(covered_[t] + step * d, 1, width) * d;
-    }
-    for (std::size_t g = 0; g < group_.size(); ++g) {
-      const double d = other.group_[g] - group_[g];
-      slope += problem_.diversity_scale() * d / (2 * std::sqrt(std::max(group_[g] + step * d, kLeastMass)));
-    }
-    if (problem_.relevance_scale() > 0) {
-      for (std::size_t j = 0; j < view_.n; ++j) {
-        slope += problem_.relevance_scale() * view_.relevance[j] * (other.y_[j] - y_[j]);
-      }
-    }
-    return slope;
-  }
+ private:
+  friend class Tangent;
+  friend class LineSearch;
 
-  /// Tangent at y: returns its constant; its coefficients are then in `coefficient()`.
-  double linearise(double width) {
-    std::fill(coefficient_.begin(), coefficient_.end(), 0.0);
-    double constant = 0;
-    if (!mass_.empty()) {
-      for (std::size_t i = 0; i < view_.n; ++i) {
-        slope_[i] = saturation_slope(mass_[i], problem_.cap()[i], width);
-        constant += problem_.representation_scale() * (1 - slope_[i]) * problem_.cap()[i];
-      }
-      if (view_.similarity != nullptr) {
-        packing_kernels().multiply(view_.similarity, slope_.data(), coefficient_.data(), view_.n);
-      } else {
-        for (std::size_t j = 0; j < view_.n; ++j) {
-          for_row(view_, j, [&](std::size_t i, float value, std::size_t) {
-            coefficient_[j] += static_cast<double>(value) * slope_[i];
-          });
-        }
-      }
-      for (std::size_t j = 0; j < view_.n; ++j) coefficient_[j] *= problem_.representation_scale();
-    }
-    for (std::size_t j = 0; j < view_.n && problem_.relevance_scale() > 0; ++j) {
-      coefficient_[j] += problem_.relevance_scale() * view_.relevance[j];
-    }
-    if (!covered_.empty()) {
-      std::vector<double> term_slope(covered_.size());
-      for (std::size_t t = 0; t < covered_.size(); ++t) {
-        const double full = problem_.coverage_scale() * view_.term_weights[t];
-        const double share = saturation_slope(covered_[t], 1, width);
-        term_slope[t] = full * share;
-        constant += full * (1 - share);
-      }
-      for (std::size_t j = 0; j < view_.n; ++j) {
-        for_terms(view_, j, [&](std::size_t term, std::size_t) { coefficient_[j] += term_slope[term]; });
-      }
-    }
-    if (!group_.empty()) {
-      std::vector<double> group_slope(group_.size());
-      for (std::size_t g = 0; g < group_.size(); ++g) {
-        const double root = std::sqrt(std::max(group_[g], kLeastMass));
-        group_slope[g] = problem_.diversity_scale() / (2 * root);
-        constant += problem_.diversity_scale() * root / 2;
-      }
-      for (std::size_t j = 0; j < view_.n; ++j) {
-        coefficient_[j] += group_slope[static_cast<std::size_t>(view_.groups[j])] * view_.relevance[j];
-      }
-    }
-    if (!threshold_.empty()) constant += linearise_facility();
-    return constant;
-  }
+  const PackingProblem& problem_;
+  const PackingView& view_;
+  std::vector<double> mass_, covered_, group_, y_;
+  double relevance_ = 0;
+};
+
+/// Where the tangent of a root is taken, at the least: at 0 it would be vertical. Any positive point is valid; a share
+/// of the mean mass keeps groups that are nearly empty from ruling every step.
+double least_mass(const std::vector<double>& mass, double width) {
+  double total = 0;
+  for (double m : mass) total += m;
+  return std::max(1e-12, width * total / static_cast<double>(mass.size()));
+}
+
+/// Slope of min(x, cap), smoothed over cap +- width cap. Any value in [0, 1] gives a valid tangent.
+double saturation_slope(double x, double cap, double width) {
+  if (cap <= 0) return 0;
+  return std::clamp(0.5 + (cap - x) / (2 * width * cap), 0.0, 1.0);
+}
+
+/// The linear function above F that touches the relaxation at a point: `constant + sum of coefficient`.
+class Tangent {
+ public:
+  explicit Tangent(const PackingProblem& problem)
+      : problem_(problem),
+        view_(problem.view()),
+        coefficient_(padded(view_.n), 0.0),
+        threshold_(problem.facility_scale() > 0 ? padded(view_.n) : 0, 0.0f) {}
 
   const std::vector<double>& coefficient() const { return coefficient_; }
 
- private:
-  static constexpr double kLeastMass = 1e-12;  // keeps the tangent of the root finite; any positive point is valid
-
-  /// Slope of min(x, cap), smoothed over cap +- width * cap. Any value in [0, 1] gives a valid tangent.
-  static double saturation_slope(double x, double cap, double width) {
-    if (cap <= 0) return 0;
-    return std::clamp(0.5 + (cap - x) / (2 * width * cap), 0.0, 1.0);
+  /// Sets the coefficients, returns the constant.
+  double at(const Relaxation& point, double width) {
+    std::fill(coefficient_.begin(), coefficient_.end(), 0.0);
+    double constant = 0;
+    if (!point.mass_.empty()) {
+      for (std::size_t i = 0; i < view_.n; ++i) {
+        const double slope = saturation_slope(point.mass_[i], problem_.cap()[i], width);
+        constant += (1 - slope) * problem_.cap()[i];
+        // The matrix is symmetric: row i is what each item adds to i.
+        if (slope > 0) add_row(problem_, i, problem_.representation_scale() * slope, coefficient_.data());
+      }
+      constant *= problem_.representation_scale();
+    }
+    if (problem_.relevance_scale() > 0) {
+      for (std::size_t j = 0; j < view_.n; ++j) coefficient_[j] += problem_.relevance_scale() * view_.relevance[j];
+    }
+    if (!point.covered_.empty()) {
+      slope_.resize(point.covered_.size());
+      for (std::size_t t = 0; t < slope_.size(); ++t) {
+        const double full = problem_.coverage_scale() * view_.term_weights[t];
+        const double share = saturation_slope(point.covered_[t], 1, width);
+        slope_[t] = full * share;
+        constant += full * (1 - share);
+      }
+      for (std::size_t j = 0; j < view_.n; ++j) {
+        for_terms(view_, j, [&](std::size_t term, std::size_t) { coefficient_[j] += slope_[term]; });
+      }
+    }
+    if (!point.group_.empty()) {
+      slope_.resize(point.group_.size());
+      const double least = least_mass(point.group_, width);
+      for (std::size_t g = 0; g < slope_.size(); ++g) {
+        const double root = std::sqrt(std::max(point.group_[g], least));
+        slope_[g] = problem_.diversity_scale() / (2 * root);
+        constant += problem_.diversity_scale() * root / 2;
+      }
+      for (std::size_t j = 0; j < view_.n; ++j) {
+        coefficient_[j] += slope_[static_cast<std::size_t>(view_.groups[j])] * view_.relevance[j];
+      }
+    }
+    if (!threshold_.empty()) constant += facility(point);
+    return constant;
   }
 
+ private:
   /// max_{j in S} s_ij <= t_i + sum_{j in S} max(0, s_ij - t_i) for any t_i >= 0: best where the y of larger
   /// similarities add up to 1.
-  double linearise_facility() {
+  double facility(const Relaxation& point) {
     std::vector<std::size_t> support;
     for (std::size_t j = 0; j < view_.n; ++j) {
-      if (y_[j] > 0) support.push_back(j);
+      if (point.y_[j] > 0) support.push_back(j);
     }
     std::vector<std::pair<float, double>> near;
     double constant = 0;
@@ -242,7 +243,7 @@ class Relaxation {
       for_row(view_, i, [&](std::size_t j, float value, std::size_t) { row[j] = value; });
       near.clear();
       for (std::size_t j : support) {
-        if (row[j] > 0) near.emplace_back(row[j], y_[j]);
+        if (row[j] > 0) near.emplace_back(row[j], point.y_[j]);
       }
       std::sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
       threshold_[i] = 0;
@@ -260,7 +261,7 @@ class Relaxation {
     for (std::size_t j = 0; j < view_.n; ++j) {
       double gained = 0;
       if (view_.similarity != nullptr) {
-        gained = packing_kernels().facility_gain(view_.similarity + j * view_.n, threshold_.data(), view_.n);
+        gained = packing_kernels().facility_gain(problem_.row(j), threshold_.data(), problem_.row_length());
       } else {
         for_row(view_, j, [&](std::size_t i, float value, std::size_t) {
           gained += std::max(0.0, static_cast<double>(value) - static_cast<double>(threshold_[i]));
@@ -273,10 +274,75 @@ class Relaxation {
 
   const PackingProblem& problem_;
   const PackingView& view_;
-  std::vector<double> mass_, covered_, group_, y_;
-  std::vector<double> slope_;
+  std::vector<double> coefficient_, slope_;
   std::vector<float> threshold_;
-  std::vector<double> coefficient_;
+};
+
+/// Where along a segment the smoothed relaxation is largest, found from the sign of its slope.
+class LineSearch {
+ public:
+  explicit LineSearch(const PackingProblem& problem) : problem_(problem) {}
+
+  double best_step(const Relaxation& from, const Relaxation& to, double width) {
+    prepare(from, to, width);
+    least_ = from.group_.empty() ? 1 : least_mass(from.group_, width);
+    double low = 0, high = 1, low_slope = slope(from, to, low, width), high_slope = slope(from, to, high, width);
+    if (low_slope <= 0) return 0;
+    if (high_slope >= 0) return 1;
+    // Regula falsi: the slope falls steadily, so a few secants come close enough for a step length.
+    double step = 0;
+    for (int k = 0; k < 3; ++k) {
+      step = low + (high - low) * low_slope / (low_slope - high_slope);
+      const double here = slope(from, to, step, width);
+      if (here > 0) {
+        low = step;
+        low_slope = here;
+        high_slope /= 2;  // Illinois: keeps the other end moving
+      } else {
+        high = step;
+        high_slope = here;
+        low_slope /= 2;
+      }
+    }
+    return step;
+  }
+
+ private:
+  void prepare(const Relaxation& from, const Relaxation& to, double width) {
+    const std::size_t n = from.mass_.size();
+    direction_.resize(n);
+    scale_.resize(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      direction_[i] = to.mass_[i] - from.mass_[i];
+      const double cap = problem_.cap()[i];
+      scale_[i] = cap > 0 ? 1 / (2 * width * cap) : 0;
+    }
+  }
+
+  double slope(const Relaxation& from, const Relaxation& to, double step, double width) const {
+    double total = problem_.relevance_scale() * (to.relevance_ - from.relevance_);
+    if (!direction_.empty()) {
+      total += problem_.representation_scale() *
+               packing_kernels().saturation_slope(from.mass_.data(), direction_.data(), problem_.cap().data(),
+                                                  scale_.data(), step, direction_.size());
+    }
+    for (std::size_t t = 0; t < from.covered_.size(); ++t) {
+      const double d = to.covered_[t] - from.covered_[t];
+      if (d == 0) continue;
+      total += problem_.coverage_scale() * problem_.view().term_weights[t] *
+               saturation_slope(from.covered_[t] + step * d, 1, width) * d;
+    }
+    for (std::size_t g = 0; g < from.group_.size(); ++g) {
+      const double d = to.group_[g] - from.group_[g];
+      if (d == 0) continue;
+      total += problem_.diversity_scale() * d / (2 * std::sqrt(std::max(from.group_[g] + step * d, least_)));
+    }
+    return total;
+  }
+
+  const PackingProblem& problem_;
+  std::vector<double> direction_, scale_;
+  double least_ = 1;
 };
 
 /// OPT <= F(S) + the best fractional knapsack of the exact gains at S.
@@ -284,7 +350,8 @@ double exact_online_bound(const PackingProblem& problem, std::span<const Item> s
   PackingState state;
   state.reset(problem);
   for (Item item : selection) state.add(item);
-  FractionalKnapsack knapsack(problem);
+  FractionalKnapsack knapsack;
+  knapsack.reset(problem);
   std::vector<std::uint8_t> in_set(problem.size(), 0);
   for (Item item : selection) in_set[static_cast<std::size_t>(item)] = 1;
   for (std::size_t i = 0; i < problem.size(); ++i) {
@@ -315,36 +382,40 @@ Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, C
 
 double concave_bound(const PackingProblem& problem, std::span<const Item> start, Control& control) {
   const PackingView& view = problem.view();
-  constexpr int kSteps = 40;
-  constexpr int kBisections = 8;
-  Relaxation at(problem);
-  for (Item item : start) at.add(item, 1);
-  FractionalKnapsack knapsack(problem);
+  constexpr int kSteps = 60;
+  constexpr int kPatience = 8;        // steps without
+  constexpr double kProgress = 5e-4;  // so much relative improvement
+  Relaxation at(problem), corner(problem);
+  Tangent tangent(problem);
+  LineSearch line(problem);
+  FractionalKnapsack knapsack;
+  knapsack.reset(problem);
   std::vector<std::pair<Item, double>> vertex;
-  double best = std::numeric_limits<double>::infinity();
-  for (int step = 0; step < kSteps && !control.stop(); ++step) {
+  for (Item item : start) at.add(item, 1);
+
+  double best = std::numeric_limits<double>::infinity(), target = best;
+  for (int step = 0, idle = 0; step < kSteps && idle < kPatience && !control.stop(); ++step) {
     const double width = std::max(0.02, 0.4 / (1 + step));
-    double bound = at.linearise(width);
-    for (Item item : view.pinned) bound += at.coefficient()[static_cast<std::size_t>(item)];
+    double bound = tangent.at(at, width);
+    for (Item item : view.pinned) bound += tangent.coefficient()[static_cast<std::size_t>(item)];
     knapsack.clear();
     for (std::size_t j = 0; j < view.n; ++j) {
-      if (problem.eligible()[j]) knapsack.push(static_cast<Item>(j), at.coefficient()[j]);
+      if (problem.eligible()[j]) knapsack.push(static_cast<Item>(j), tangent.coefficient()[j]);
     }
     bound += knapsack.solve(&vertex);
     best = std::min(best, bound);
-    Relaxation corner(problem);
+    if (best <= target) {
+      target = best * (1 - kProgress);
+      idle = 0;
+    } else {
+      ++idle;
+    }
+
+    corner.clear();
     for (Item item : view.pinned) corner.add(item, 1);
     for (const auto& [item, share] : vertex) corner.add(item, share);
-    double move = 2.0 / (step + 2);
-    if (problem.facility_scale() == 0) {
-      double low = 0, high = 1;
-      for (int k = 0; k < kBisections; ++k) {
-        const double middle = (low + high) / 2;
-        (at.slope_towards(corner, middle, width) > 0 ? low : high) = middle;
-      }
-      move = (low + high) / 2;
-    }
-    at.move_towards(corner, move);
+    const double move = problem.facility_scale() > 0 ? 2.0 / (step + 2) : line.best_step(at, corner, width);
+    at.blend(at, corner, move);
   }
   return best + problem.gain_slack() * static_cast<double>(view.n + 1);
 }

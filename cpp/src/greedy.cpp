@@ -7,7 +7,11 @@
 namespace isinglass {
 namespace {
 
-/// A gain that was exact for some earlier prefix: an upper bound of today's, since gains only fall.
+constexpr Item kNone = -1;
+
+std::size_t index(Item item) { return static_cast<std::size_t>(item); }
+
+/// A density that was exact for some earlier prefix: an upper bound of today's, since gains only fall.
 struct Stale {
   double density;
   Item item;
@@ -20,146 +24,198 @@ struct Later {
   }
 };
 
+/// The newest known gains at some size of the greedy set: upper bounds for every later prefix.
+struct Snapshot {
+  std::size_t picks = 0;
+  std::vector<double> gain;
+  double largest = 0;  // of the items not picked
+};
+
+/// Memory of a run, kept by the thread: packing a few dozen passages takes less time than allocating for it.
+struct Workspace {
+  PackingState state;
+  Purse purse;
+  std::vector<double> gain;         // newest known gain of each item
+  std::vector<double> first_gain;   // gain beside the pinned items alone
+  std::vector<Snapshot> snapshots;  // at growing sizes of the greedy set, the first `num_snapshots` of them
+  std::size_t num_snapshots = 0;
+  std::vector<std::size_t> fresh_at;  // size of the set for which `gain` is exact
+  std::vector<Item> unpicked;         // may be in a solution and are not in the set, with or without room left
+  std::vector<std::size_t> place;     // of each item in `unpicked`
+  std::vector<Stale> heap, refreshed;
+  std::vector<Item> picked, path;
+  std::vector<double> picked_gains, path_gains;
+  std::vector<double> values;  // F of each greedy prefix
+  std::vector<std::uint8_t> in_set;
+  FractionalKnapsack knapsack;
+};
+
 class Run {
  public:
-  Run(const PackingProblem& problem, const GreedyOptions& options, CertificateLevel certificate, Control& control)
+  Run(const PackingProblem& problem, const GreedyOptions& options, CertificateLevel certificate, Control& control,
+      Workspace& workspace)
       : problem_(problem),
         view_(problem.view()),
         options_(options),
         certificate_(certificate),
         control_(control),
-        knapsack_(problem) {}
+        w_(workspace) {}
 
   Packing solve() {
-    Packing out;
-    const std::size_t n = problem_.size();
-    gain_.assign(n, 0.0);
-    fresh_at_.assign(n, kNever);
-    place_.assign(n, 0);
-    bound_.value = std::numeric_limits<double>::infinity();
-    state_.reset(problem_);
-    purse_.reset(problem_);
-    for (Item item : view_.pinned) take(item, state_.gain(item));
-    const double start_value = value_;
-
-    for (std::size_t i = 0; i < n; ++i) {
-      if (!problem_.eligible()[i]) continue;
-      const auto item = static_cast<Item>(i);
-      refresh(item);
-      open(item);
-      // A first pass over thousands of rows takes long enough to be stopped in.
-      if (i % 256 == 255 && control_.stop()) break;
-    }
-    // Gains of items that were never looked at bound nothing.
-    complete_ = control_.reason() == StopReason::none;
-    out.nothing_fits = complete_ && open_.empty();
+    start();
+    first_pass();
     online_bound();
-
-    best_value_ = value_;
-    best_size_ = picked_.size();
-    Item single = kNone;
-    double single_gain = 0;
-    if (!options_.plus_max) {
-      for (Item item : open_) {
-        if (gain_[index(item)] > single_gain || (gain_[index(item)] == single_gain && item < single)) {
-          single = item;
-          single_gain = gain_[index(item)];
-        }
-      }
+    run_greedy();
+    online_bound();
+    if (options_.plus_max) {
+      improve_by_max();
     } else {
-      try_largest();
+      improve_by_single();
     }
 
-    build_heap();
-    while (picked_.size() < view_.max_items && !control_.stop()) {
-      const Item item = next();
-      if (item == kNone) break;
-      pick(item);
-      if (options_.plus_max) try_largest();
-      if (wants_bound(picked_.size() - view_.pinned.size())) online_bound();
-    }
-    online_bound();
-
-    if (!options_.plus_max) {
-      if (single != kNone && start_value + single_gain > value_) restart_with(single, 0);
-    } else if (best_item_ != kNone && best_value_ > value_) {
-      restart_with(best_item_, best_size_ - view_.pinned.size());
-      fill_up();
-    }
-
-    out.selection = std::move(picked_);
-    out.gains = std::move(picked_gains_);
-    out.cost = spending(view_, out.selection).cost;
+    Packing out;
+    out.selection = w_.picked;
+    out.gains = w_.picked_gains;
+    out.level = level();
     out.search_seconds = control_.seconds() - bound_seconds_;
-    finish(out);
+    certify(out);
     out.gain_evaluations = evaluations_;
     out.stopped = control_.reason();
     return out;
   }
 
  private:
-  static constexpr Item kNone = -1;
-  static constexpr int kDropsBeforeSweep = 8;
   static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+  static constexpr int kDropsBeforeSweep = 8;
+  static constexpr std::size_t kRefreshAfter = 4;  // picks: the best of 1 .. 8 on n = 20 .. 1,000
 
-  static std::size_t index(Item item) { return static_cast<std::size_t>(item); }
-  double density(Item item) const { return gain_[index(item)] / view_.costs[index(item)]; }
-  bool fresh(Item item) const { return fresh_at_[index(item)] == picked_.size(); }
-  bool has_room() const { return picked_.size() < view_.max_items; }
+  /// Asks the control once for every so much work: for a dozen passages its clock would cost as much as the search.
+  bool stop() {
+    constexpr std::size_t kWorkBetween = 1 << 14;  // similarities looked at
+    if ((evaluations_ - asked_at_) * (problem_.size() + 16) < kWorkBetween) return false;
+    asked_at_ = evaluations_;
+    return control_.stop();
+  }
+
+  double density(Item item) const { return w_.gain[index(item)] / view_.costs[index(item)]; }
+  bool fresh(Item item) const { return w_.fresh_at[index(item)] == w_.picked.size(); }
+  bool has_room() const { return w_.picked.size() < view_.max_items; }
 
   void refresh(Item item) {
-    gain_[index(item)] = state_.gain(item);
-    fresh_at_[index(item)] = picked_.size();
+    w_.gain[index(item)] = w_.state.gain(item);
+    w_.fresh_at[index(item)] = w_.picked.size();
     ++evaluations_;
   }
 
   void take(Item item, double gain) {
-    state_.add(item);
-    purse_.spend(item);
+    w_.state.add(item);
+    w_.purse.spend(item);
     value_ += gain;
-    picked_.push_back(item);
-    picked_gains_.push_back(gain);
+    w_.picked.push_back(item);
+    w_.picked_gains.push_back(gain);
+  }
+
+  void clear_set() {
+    w_.state.reset(problem_);
+    w_.purse.reset(problem_);
+    w_.picked.clear();
+    w_.picked_gains.clear();
+    value_ = 0;
+  }
+
+  void start() {
+    clear_set();
+    for (Item item : view_.pinned) take(item, w_.state.gain(item));
+    w_.knapsack.reset(problem_);
+    bound_.value = std::numeric_limits<double>::infinity();
+  }
+
+  void first_pass() {
+    const std::size_t n = problem_.size();
+    w_.gain.assign(n, 0.0);
+    w_.fresh_at.assign(n, kNever);
+    w_.place.resize(n);
+    w_.unpicked.clear();
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!problem_.eligible()[i]) continue;
+      const auto item = static_cast<Item>(i);
+      refresh(item);
+      w_.place[i] = w_.unpicked.size();
+      w_.unpicked.push_back(item);
+      if (stop()) break;
+    }
+    w_.first_gain.assign(w_.gain.begin(), w_.gain.end());
+    any_eligible_ = !w_.unpicked.empty();
+    // Gains of items that were never looked at bound nothing.
+    complete_ = control_.reason() == StopReason::none;
+  }
+
+  void run_greedy() {
+    build_heap(w_.unpicked);
+    w_.values.assign(1, value_);
+    w_.num_snapshots = 0;
+    snapshot();
+    while (has_room() && !stop()) {
+      const Item item = next();
+      if (item == kNone) break;
+      pick(item);
+      w_.values.push_back(value_);
+      const std::size_t picks = w_.values.size() - 1;
+      if (picks == kRefreshAfter && complete_) refresh_all();
+      // Late prefixes add little to the bound, and each costs O(n).
+      if ((picks & (picks - 1)) == 0) {
+        online_bound();
+        snapshot();
+      }
+    }
+  }
+
+  /// Exact gains of all once the first picks have taken what is common to many items: nearly free, since it saves
+  /// later refreshing, and the bound at this prefix is the tightest of most runs (gaps fall by a third to a half).
+  void refresh_all() {
+    for (const Stale& entry : w_.heap) {
+      if (!fresh(entry.item)) refresh(entry.item);
+    }
+    for (Stale& entry : w_.heap) entry.density = density(entry.item);
+    std::make_heap(w_.heap.begin(), w_.heap.end(), Later{});
+  }
+
+  void snapshot() {
+    double largest = 0;
+    for (Item item : w_.unpicked) largest = std::max(largest, w_.gain[index(item)]);
+    if (w_.num_snapshots == w_.snapshots.size()) w_.snapshots.emplace_back();
+    Snapshot& taken = w_.snapshots[w_.num_snapshots++];
+    taken.picks = w_.values.size() - 1;
+    taken.gain.assign(w_.gain.begin(), w_.gain.end());
+    taken.largest = largest;
   }
 
   void pick(Item item) {
-    take(item, gain_[index(item)]);
-    close(item);
+    take(item, w_.gain[index(item)]);
+    const std::size_t hole = w_.place[index(item)];
+    w_.unpicked[hole] = w_.unpicked.back();
+    w_.place[index(w_.unpicked[hole])] = hole;
+    w_.unpicked.pop_back();
   }
 
-  void open(Item item) {
-    place_[index(item)] = open_.size();
-    open_.push_back(item);
-  }
-  void close(Item item) {
-    const std::size_t hole = place_[index(item)];
-    open_[hole] = open_.back();
-    place_[index(open_[hole])] = hole;
-    open_.pop_back();
-  }
-  /// What is left never grows along a run, so an item that does not fit now is out of it.
-  void drop(Item item) {
-    close(item);
-    dropped_.push_back(item);
-  }
-
-  void build_heap() {
-    heap_.clear();
+  void build_heap(const std::vector<Item>& items) {
+    w_.heap.clear();
     cheapest_ = std::numeric_limits<double>::infinity();
-    for (Item item : open_) {
-      heap_.push_back({density(item), item});
+    for (Item item : items) {
+      w_.heap.push_back({density(item), item});
       cheapest_ = std::min(cheapest_, view_.costs[index(item)]);
     }
-    std::make_heap(heap_.begin(), heap_.end(), Later{});
+    std::make_heap(w_.heap.begin(), w_.heap.end(), Later{});
   }
 
+  /// Near the end most of the heap no longer fits: one sweep is cheaper than a pop for each.
   void sweep_heap() {
-    const auto gone = std::partition(heap_.begin(), heap_.end(), [&](const Stale& s) { return purse_.fits(s.item); });
-    for (auto it = gone; it != heap_.end(); ++it) drop(it->item);
-    heap_.erase(gone, heap_.end());
-    std::make_heap(heap_.begin(), heap_.end(), Later{});
+    std::erase_if(w_.heap, [&](const Stale& entry) { return !w_.purse.fits(entry.item); });
+    std::make_heap(w_.heap.begin(), w_.heap.end(), Later{});
   }
 
-  /// The item of largest density among those that fit and add something, as plain greedy would choose it.
+  /// The item of largest density among those that fit and add something, as plain greedy would choose it. What is left
+  /// of the budget never grows along a run, so an item that does not fit leaves the heap for good.
   Item next() {
     // Rounding may let a fresh gain exceed a stale one by twice its error. So the best fresh item is final only once
     // every stale density, widened by that much, lies below it.
@@ -167,112 +223,151 @@ class Run {
     Item best = kNone;
     double best_density = 0;
     int drops = 0;
-    refreshed_.clear();
-    while (!heap_.empty() && heap_.front().density + slack >= best_density) {
-      const Stale top = heap_.front();
-      std::pop_heap(heap_.begin(), heap_.end(), Later{});
-      heap_.pop_back();
-      if (!purse_.fits(top.item)) {
-        drop(top.item);
-        // Near the end most of the heap no longer fits: one sweep is cheaper than a pop for each.
+    w_.refreshed.clear();
+    while (!w_.heap.empty() && w_.heap.front().density + slack >= best_density) {
+      const Stale top = w_.heap.front();
+      std::pop_heap(w_.heap.begin(), w_.heap.end(), Later{});
+      w_.heap.pop_back();
+      if (!w_.purse.fits(top.item)) {
         if (++drops == kDropsBeforeSweep) sweep_heap();
         continue;
       }
       if (!fresh(top.item)) refresh(top.item);
       const double now = density(top.item);
-      refreshed_.push_back({now, top.item});
-      if (gain_[index(top.item)] > 0 &&
+      w_.refreshed.push_back({now, top.item});
+      if (w_.gain[index(top.item)] > 0 &&
           (best == kNone || now > best_density || (now == best_density && top.item < best))) {
         best = top.item;
         best_density = now;
       }
-      if (best == kNone && top.density <= 0 && now <= 0) break;  // nothing below can add anything
     }
-    for (const Stale& entry : refreshed_) {
-      if (entry.item == best) continue;
-      heap_.push_back(entry);
-      std::push_heap(heap_.begin(), heap_.end(), Later{});
+    for (const Stale& entry : w_.refreshed) {
+      // What adds nothing now never will.
+      if (entry.item == best || entry.density <= 0) continue;
+      w_.heap.push_back(entry);
+      std::push_heap(w_.heap.begin(), w_.heap.end(), Later{});
     }
     return best;
   }
 
-  /// Greedy+Max: the single item of largest gain that fits beside the current prefix. Only an item whose stale gain
-  /// could lift the best value is looked at again.
-  void try_largest() {
-    if (!has_room()) return;
-    const double slack = 2 * problem_.gain_slack();
-    for (Item item : open_) {
-      if (value_ + gain_[index(item)] + slack <= best_value_ || !purse_.fits(item)) continue;
-      if (!fresh(item)) refresh(item);
-      const double reached = value_ + gain_[index(item)];
-      if (reached > best_value_ || (reached == best_value_ && best_size_ == picked_.size() && item < best_item_)) {
-        best_value_ = reached;
-        best_size_ = picked_.size();
-        best_item_ = item;
+  /// The best single item beside the pinned ones, where it alone beats the greedy set.
+  void improve_by_single() {
+    Item single = kNone;
+    double gain = value_ - w_.values.front();
+    for (std::size_t i = 0; i < problem_.size(); ++i) {
+      if (problem_.eligible()[i] && w_.first_gain[i] > gain) {
+        single = static_cast<Item>(i);
+        gain = w_.first_gain[i];
       }
     }
+    if (single == kNone) return;
+    clear_set();
+    for (Item item : view_.pinned) take(item, w_.state.gain(item));
+    take(single, w_.state.gain(single));
   }
 
-  /// Goes back to the prefix of `size` greedy picks (beside the pinned items) and adds `item`.
-  void restart_with(Item item, std::size_t size) {
-    const std::vector<Item> prefix(picked_.begin(),
-                                   picked_.begin() + static_cast<std::ptrdiff_t>(view_.pinned.size() + size));
-    const std::vector<double> gains(picked_gains_.begin(),
-                                    picked_gains_.begin() + static_cast<std::ptrdiff_t>(prefix.size()));
-    picked_.clear();
-    picked_gains_.clear();
-    value_ = 0;
-    state_.reset(problem_);
-    purse_.reset(problem_);
-    for (std::size_t k = 0; k < prefix.size(); ++k) take(prefix[k], gains[k]);
-    take(item, state_.gain(item));
-  }
-
-  /// Spends what a prefix and its item have left, by density: F is monotone, so nothing is lost.
-  void fill_up() {
-    std::vector<std::uint8_t> in_set(problem_.size(), 0);
-    for (Item item : picked_) in_set[index(item)] = 1;
-    open_.clear();
-    for (std::size_t i = 0; i < problem_.size(); ++i) {
-      const auto item = static_cast<Item>(i);
-      if (problem_.eligible()[i] && !in_set[i] && purse_.fits(item)) open(item);
+  /// Greedy+Max. The value of a prefix only grows, so prefixes that even the largest gain cannot lift above the greedy
+  /// value are passed over, and the rest is replayed once: there only an item whose newest known gain could still win
+  /// is looked at.
+  void improve_by_max() {
+    if (control_.reason() != StopReason::none) return;
+    const double slack = 2 * problem_.gain_slack();
+    w_.path.assign(w_.picked.begin(), w_.picked.end());
+    w_.path_gains.assign(w_.picked_gains.begin(), w_.picked_gains.end());
+    const std::vector<Item>& path = w_.path;
+    const std::vector<double>& path_gains = w_.path_gains;
+    const std::size_t pinned = view_.pinned.size(), last = path.size();
+    std::size_t size = pinned, known = 0;
+    for (; size < last; ++size) {
+      while (known + 1 < w_.num_snapshots && w_.snapshots[known + 1].picks <= size - pinned) ++known;
+      if (w_.values[size - pinned] + w_.snapshots[known].largest + slack > value_) break;
     }
-    if (open_.empty() || !has_room()) return;
-    for (Item item : open_) refresh(item);
-    build_heap();
-    while (has_room() && !control_.stop()) {
+    double best_value = value_;
+    std::size_t best_size = last;
+    Item best = kNone;
+
+    const auto rewind = [&](std::size_t to) {
+      clear_set();
+      for (std::size_t k = 0; k < to; ++k) take(path[k], path_gains[k]);
+    };
+    rewind(size);
+    w_.gain.assign(w_.snapshots[known].gain.begin(), w_.snapshots[known].gain.end());
+    std::fill(w_.fresh_at.begin(), w_.fresh_at.end(), kNever);
+    collect_open();
+    for (;; ++size) {
+      if (has_room()) {
+        for (Item item : w_.unpicked) {
+          if (value_ + w_.gain[index(item)] + slack <= best_value || !w_.purse.fits(item)) continue;
+          refresh(item);
+          if (value_ + w_.gain[index(item)] > best_value) {
+            best_value = value_ + w_.gain[index(item)];
+            best_size = size;
+            best = item;
+          }
+        }
+      }
+      if (size == last || stop()) break;
+      take(path[size], path_gains[size]);
+      std::erase_if(w_.unpicked, [&](Item item) { return item == path[size] || !w_.purse.fits(item); });
+    }
+    if (best == kNone) {
+      rewind(last);
+      return;
+    }
+    rewind(best_size);
+    take(best, w_.state.gain(best));
+    fill_up();
+  }
+
+  /// Spends what the set has left, by density: F is monotone, so nothing is lost.
+  void fill_up() {
+    collect_open();
+    if (w_.unpicked.empty() || !has_room()) return;
+    for (Item item : w_.unpicked) refresh(item);
+    build_heap(w_.unpicked);
+    while (has_room() && !stop()) {
       const Item item = next();
       if (item == kNone) break;
-      pick(item);
+      take(item, w_.gain[index(item)]);
     }
   }
 
-  /// Every early prefix, then each doubling: late prefixes add little and each costs O(n).
-  static bool wants_bound(std::size_t picks) { return picks <= 8 || (picks & (picks - 1)) == 0; }
+  /// Items, ascending, that may be picked beside the set.
+  void collect_open() {
+    w_.in_set.assign(problem_.size(), 0);
+    for (Item item : w_.picked) w_.in_set[index(item)] = 1;
+    w_.unpicked.clear();
+    for (std::size_t i = 0; i < problem_.size(); ++i) {
+      const auto item = static_cast<Item>(i);
+      if (problem_.eligible()[i] && !w_.in_set[i] && w_.purse.fits(item)) w_.unpicked.push_back(item);
+    }
+  }
 
   /// OPT <= F(S) + the best fractional knapsack of the gains at S (Leskovec et al. 2007, "Cost-effective outbreak
-  /// detection in networks"); stale gains only loosen it. Items that no longer fit beside S still count.
+  /// detection in networks"); stale gains only loosen it. Items that no longer fit beside S count too.
   void online_bound() {
     if (!complete_) return;
     const double begin = control_.seconds();
-    knapsack_.clear();
-    for (Item item : open_) knapsack_.push(item, gain_[index(item)]);
-    for (Item item : dropped_) knapsack_.push(item, gain_[index(item)]);
+    w_.knapsack.clear();
+    for (Item item : w_.unpicked) w_.knapsack.push(item, w_.gain[index(item)]);
     const double slack = problem_.gain_slack() * static_cast<double>(problem_.size() + 1);
-    bound_.lower_to(value_ + knapsack_.solve() + slack, BoundMethod::online);
+    bound_.lower_to(value_ + w_.knapsack.solve() + slack, BoundMethod::online);
     bound_seconds_ += control_.seconds() - begin;
   }
 
-  void finish(Packing& out) {
+  void certify(Packing& out) {
     const double begin = control_.seconds();
     out.value = evaluate(problem_, out.selection);
+    const Spending spent = spending(view_, out.selection);
+    out.cost = spent.cost;
+    out.feasible = spent.within_budget && out.selection.size() <= std::max(view_.max_items, view_.pinned.size());
     if (certificate_ == CertificateLevel::tight && control_.reason() == StopReason::none) {
       bound_.lower_to(concave_bound(problem_, out.selection, control_), BoundMethod::concave);
     }
     bound_.lower_to(total_bound(problem_), BoundMethod::total);
     // Where nothing can be added the answer is the optimum itself; elsewhere a bound below a value that was reached
     // could only come from rounding.
-    if (out.nothing_fits || bound_.value < out.value) bound_.value = out.value;
+    if ((complete_ && !any_eligible_) || bound_.value < out.value) bound_.value = out.value;
     out.bound = bound_;
     out.certificate_seconds = bound_seconds_ + (control_.seconds() - begin);
   }
@@ -282,25 +377,14 @@ class Run {
   const GreedyOptions options_;
   const CertificateLevel certificate_;
   Control& control_;
+  Workspace& w_;
 
-  PackingState state_;
-  Purse purse_;
-  std::vector<double> gain_;           // newest known gain of each item
-  std::vector<std::size_t> fresh_at_;  // size of the set for which it is exact
-  std::vector<Item> open_, dropped_;   // may still be picked; no longer fit
-  std::vector<std::size_t> place_;     // of each open item in open_
-  std::vector<Stale> heap_, refreshed_;
-  std::vector<Item> picked_;
-  std::vector<double> picked_gains_;
   double value_ = 0;
-  double cheapest_ = 1;
-  double best_value_ = 0;  // Greedy+Max: the best prefix and item so far
-  std::size_t best_size_ = 0;
-  Item best_item_ = kNone;
-  FractionalKnapsack knapsack_;
+  double cheapest_ = 1;  // cost in the heap
   Bound bound_;
   double bound_seconds_ = 0;
-  std::size_t evaluations_ = 0;
+  std::size_t evaluations_ = 0, asked_at_ = 0;
+  bool any_eligible_ = false;
   bool complete_ = false;  // every eligible item has a gain
 };
 
@@ -308,7 +392,8 @@ class Run {
 
 Packing greedy(const PackingProblem& problem, const GreedyOptions& options, CertificateLevel certificate,
                Control& control) {
-  return Run(problem, options, certificate, control).solve();
+  thread_local Workspace workspace;
+  return Run(problem, options, certificate, control, workspace).solve();
 }
 
 }  // namespace isinglass

@@ -78,13 +78,26 @@ PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
       }
     }
   }
+  if (view.similarity != nullptr) {
+    constexpr std::size_t kCopyUpTo = 1024;  // rows; beyond, the short last block no longer matters
+    rows_ = view.similarity;
+    row_length_ = n;
+    if (n % kLanes != 0 && n <= kCopyUpTo) {
+      row_length_ = padded(n);
+      padded_rows_.assign(n * row_length_, 0.0f);
+      for (std::size_t i = 0; i < n; ++i) {
+        std::copy_n(view.similarity + i * n, n, padded_rows_.data() + i * row_length_);
+      }
+      rows_ = padded_rows_.data();
+    }
+  }
   if (view.has_similarity()) {
     if (view.representation_weight > 0) {
       cap_.assign(padded(n), 0.0);
       for (std::size_t i = 0; i < n; ++i) {
         double degree;
         if (view.similarity != nullptr) {
-          degree = packing_kernels().row_sum(view.similarity + i * n, n);
+          degree = packing_kernels().row_sum(row(i), row_length_);
         } else {
           LaneSum s;
           for_row(view, i, [&](std::size_t, float value, std::size_t k) { s.add(k, static_cast<double>(value)); });
@@ -126,12 +139,16 @@ PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
 
 void PackingState::reset(const PackingProblem& problem) {
   problem_ = &problem;
+  kernels_ = &packing_kernels();
   const PackingView& view = problem.view();
   headroom_.assign(problem.cap().begin(), problem.cap().end());
   if (problem.facility_scale() > 0) nearest_.assign(padded(view.n), 0.0f);
   covered_mask_ = 0;
   if (problem.coverage_scale() > 0 && !problem.bitmask_coverage()) covered_.assign(view.term_weights.size(), 0);
-  if (problem.diversity_scale() > 0) group_mass_.assign(view.num_groups, 0.0);
+  if (problem.diversity_scale() > 0) {
+    group_mass_.assign(view.num_groups, 0.0);
+    group_root_.assign(view.num_groups, 0.0);
+  }
 }
 
 double PackingState::coverage_gain(std::size_t item) const {
@@ -154,7 +171,7 @@ double PackingState::gain(Item item) const {
   if (problem_->representation_scale() > 0) {
     double gained;
     if (view.similarity != nullptr) {
-      gained = packing_kernels().saturated_gain(view.similarity + j * view.n, headroom_.data(), view.n);
+      gained = kernels_->saturated_gain(problem_->row(j), headroom_.data(), problem_->row_length());
     } else {
       LaneSum s;
       for_row(view, j, [&](std::size_t i, float value, std::size_t k) {
@@ -165,13 +182,13 @@ double PackingState::gain(Item item) const {
     total += problem_->representation_scale() * gained;
   }
   if (problem_->diversity_scale() > 0) {
-    const double mass = group_mass_[static_cast<std::size_t>(view.groups[j])];
-    total += problem_->diversity_scale() * (std::sqrt(mass + view.relevance[j]) - std::sqrt(mass));
+    const auto group = static_cast<std::size_t>(view.groups[j]);
+    total += problem_->diversity_scale() * (std::sqrt(group_mass_[group] + view.relevance[j]) - group_root_[group]);
   }
   if (problem_->facility_scale() > 0) {
     double gained;
     if (view.similarity != nullptr) {
-      gained = packing_kernels().facility_gain(view.similarity + j * view.n, nearest_.data(), view.n);
+      gained = kernels_->facility_gain(problem_->row(j), nearest_.data(), problem_->row_length());
     } else {
       LaneSum s;
       for_row(view, j, [&](std::size_t i, float value, std::size_t k) {
@@ -196,17 +213,21 @@ void PackingState::add(Item item) {
   }
   if (problem_->representation_scale() > 0) {
     if (view.similarity != nullptr) {
-      packing_kernels().saturated_add(view.similarity + j * view.n, headroom_.data(), view.n);
+      kernels_->saturated_add(problem_->row(j), headroom_.data(), problem_->row_length());
     } else {
       for_row(view, j, [&](std::size_t i, float value, std::size_t) {
         headroom_[i] = std::max(0.0, headroom_[i] - static_cast<double>(value));
       });
     }
   }
-  if (problem_->diversity_scale() > 0) group_mass_[static_cast<std::size_t>(view.groups[j])] += view.relevance[j];
+  if (problem_->diversity_scale() > 0) {
+    const auto group = static_cast<std::size_t>(view.groups[j]);
+    group_mass_[group] += view.relevance[j];
+    group_root_[group] = std::sqrt(group_mass_[group]);
+  }
   if (problem_->facility_scale() > 0) {
     if (view.similarity != nullptr) {
-      packing_kernels().facility_add(view.similarity + j * view.n, nearest_.data(), view.n);
+      kernels_->facility_add(problem_->row(j), nearest_.data(), problem_->row_length());
     } else {
       for_row(view, j, [&](std::size_t i, float value, std::size_t) { nearest_[i] = std::max(nearest_[i], value); });
     }
@@ -262,8 +283,8 @@ double evaluate(const PackingProblem& problem, std::span<const Item> selection) 
     value += problem.coverage_scale() * s.total();
   }
   if (problem.representation_scale() > 0) {
-    std::vector<double> mass(n, 0.0);
-    for (Item item : selection) add_row(view, static_cast<std::size_t>(item), 1.0, mass.data());
+    std::vector<double> mass(padded(n), 0.0);
+    for (Item item : selection) add_row(problem, static_cast<std::size_t>(item), 1.0, mass.data());
     LaneSum s;
     for (std::size_t i = 0; i < n; ++i) s.add(i, std::min(mass[i], problem.cap()[i]));
     value += problem.representation_scale() * s.total();

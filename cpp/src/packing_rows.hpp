@@ -48,11 +48,12 @@ void for_row(const PackingView& view, std::size_t item, Visit visit) {
   for (std::size_t k = begin; k < end; ++k) visit(static_cast<std::size_t>(csr.column[k]), csr.value[k], k - begin);
 }
 
-inline void add_row(const PackingView& view, std::size_t item, double weight, double* mass) {
-  if (view.similarity != nullptr) {
-    packing_kernels().accumulate(view.similarity + item * view.n, weight, mass, view.n);
+/// mass_i += weight * similarity of `item` to i; `mass` is padded to a multiple of 16.
+inline void add_row(const PackingProblem& problem, std::size_t item, double weight, double* mass) {
+  if (problem.view().similarity != nullptr) {
+    packing_kernels().accumulate(problem.row(item), weight, mass, problem.row_length());
   } else {
-    for_row(view, item,
+    for_row(problem.view(), item,
             [&](std::size_t i, float value, std::size_t) { mass[i] += weight * static_cast<double>(value); });
   }
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from isinglass.problems import gate
@@ -57,11 +56,10 @@ def certify(
     core = problem.core(memory_limit)
     value = core.evaluate(items)
     upper_bound, method = core.bound(items, level == "tight", limit)
-    allowed = np.ones(len(problem), dtype=bool) if problem.allowed is None else np.asarray(problem.allowed, dtype=bool)
     feasible = (
         core.spending(items)[1]
-        and bool(allowed[items].all())
-        and set(np.asarray(problem.pinned).tolist()) <= set(items.tolist())
+        and (problem.allowed is None or bool(problem.allowed[items].all()))
+        and set(problem.pinned.tolist()) <= set(items.tolist())
         and (problem.max_items is None or items.size <= problem.max_items)
     )
     if feasible:

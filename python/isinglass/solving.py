@@ -15,16 +15,32 @@ from isinglass.result import Result
 _MAX_THREADS = 1024
 
 
-def _time_limit(value: object) -> float:
-    return float("inf") if value is None else gate.number("time_limit", value, low=0)
-
-
 def _threads(value: object) -> int:
     return backends.available_cores() if value is None else gate.integer("threads", value, low=1, high=_MAX_THREADS)
 
 
 def _seed(value: object) -> int | None:
     return None if value is None else gate.integer("seed", value, low=0, high=2**64 - 1)
+
+
+def _request(
+    seed: object,
+    time_limit: object,
+    threads: object,
+    certificate: object,
+    memory_limit: object,
+    progress: Callable[[float], object] | None,
+) -> backends.Request:
+    if certificate not in ("fast", "tight"):
+        raise ValueError(f"certificate must be 'fast' or 'tight', got {certificate!r}")
+    return backends.Request(
+        None if seed is None else _seed(seed),
+        float("inf") if time_limit is None else gate.number("time_limit", time_limit, low=0),
+        None if threads is None else _threads(threads),
+        certificate == "tight",
+        None if memory_limit is None else gate.integer("memory_limit", memory_limit, low=0),
+        progress,
+    )
 
 
 def solve(
@@ -79,16 +95,7 @@ def solve(
     KeyboardInterrupt
         Within 100 ms of Ctrl-C.
     """
-    if certificate != "fast" and certificate != "tight":
-        raise ValueError(f"certificate must be 'fast' or 'tight', got {certificate!r}")
-    request = backends.Request(
-        seed=_seed(seed),
-        time_limit=_time_limit(time_limit),
-        threads=None if threads is None else _threads(threads),
-        tight=certificate == "tight",
-        memory_limit=None if memory_limit is None else gate.integer("memory_limit", memory_limit, low=0),
-        progress=progress,
-    )
+    request = _request(seed, time_limit, threads, certificate, memory_limit, progress)
     plan = backends.resolve(type(problem), len(problem), method, backend, options)
     return plan.run(problem, plan, request)
 
@@ -138,17 +145,5 @@ def solve_many(
             for problem, s in zip(batch, seeds, strict=True)
         ]
         return [future.result() for future in futures]
-    requests = [
-        backends.Request(
-            seed=s,
-            time_limit=_time_limit(time_limit),
-            threads=_threads(threads),
-            tight=certificate == "tight",
-            memory_limit=None if memory_limit is None else gate.integer("memory_limit", memory_limit, low=0),
-            progress=progress,
-        )
-        for s in seeds
-    ]
-    if certificate not in ("fast", "tight"):
-        raise ValueError(f"certificate must be 'fast' or 'tight', got {certificate!r}")
+    requests = [_request(s, time_limit, _threads(threads), certificate, memory_limit, progress) for s in seeds]
     return backends.run_many(batch, method, backend, requests, options)

@@ -36,7 +36,7 @@ struct Bound {
 /// O(n) by weighted selection.
 class FractionalKnapsack {
  public:
-  explicit FractionalKnapsack(const PackingProblem& problem);
+  void reset(const PackingProblem& problem);
 
   struct Entry {
     double density;
@@ -54,9 +54,9 @@ class FractionalKnapsack {
  private:
   double fill(double limit, bool by_count, std::vector<std::pair<Item, double>>* vertex);
 
-  const PackingProblem* problem_;
-  double budget_left_;
-  std::size_t items_left_;
+  const PackingProblem* problem_ = nullptr;
+  double budget_left_ = 0;
+  std::size_t items_left_ = 0;
   std::vector<Entry> entries_;
 };
 

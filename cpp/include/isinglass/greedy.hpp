@@ -5,6 +5,7 @@
 
 #include "isinglass/bounds.hpp"
 #include "isinglass/control.hpp"
+#include "isinglass/isa.hpp"
 #include "isinglass/packing.hpp"
 
 namespace isinglass {
@@ -19,8 +20,9 @@ struct Packing {
   std::vector<double> gains;    // marginal gain of each when it was picked
   double value = 0;             // F(selection), by `evaluate`
   double cost = 0;              // exactly rounded, in the caller's unit
+  bool feasible = true;         // recounted from the caller's costs
   Bound bound;
-  bool nothing_fits = false;  // no item may be picked beside what is pinned
+  Level level = Level::scalar;  // instruction set of the kernels
   StopReason stopped = StopReason::none;
   std::size_t gain_evaluations = 0;
   double search_seconds = 0;

@@ -8,6 +8,8 @@
 
 namespace isinglass {
 
+struct PackingKernels;
+
 using Item = std::int32_t;
 
 /// Compressed sparse rows over the caller's arrays.
@@ -52,6 +54,8 @@ struct PackingView {
 class PackingProblem {
  public:
   explicit PackingProblem(const PackingView& view);
+  PackingProblem(const PackingProblem&) = delete;
+  PackingProblem& operator=(const PackingProblem&) = delete;
 
   const PackingView& view() const { return view_; }
   std::size_t size() const { return view_.n; }
@@ -62,6 +66,11 @@ class PackingProblem {
   double representation_scale() const { return representation_scale_; }
   double diversity_scale() const { return diversity_scale_; }
   double facility_scale() const { return facility_scale_; }
+
+  /// Row `item` of the dense similarity. Rows of small problems are copied and padded with zeros to a multiple of 16,
+  /// so that kernels have no short last block; `row_length` counts the padding.
+  const float* row(std::size_t item) const { return rows_ + item * row_length_; }
+  std::size_t row_length() const { return row_length_; }
 
   std::span<const double> cap() const { return cap_; }  // (n,), padded with zeros to a multiple of 16
   double total_cap() const { return total_cap_; }
@@ -80,6 +89,9 @@ class PackingProblem {
   PackingView view_;
   double relevance_scale_ = 0, coverage_scale_ = 0, representation_scale_ = 0, diversity_scale_ = 0,
          facility_scale_ = 0;
+  std::vector<float> padded_rows_;
+  const float* rows_ = nullptr;
+  std::size_t row_length_ = 0;
   std::vector<double> cap_;
   double total_cap_ = 0;
   std::vector<std::uint64_t> coverage_mask_;
@@ -98,11 +110,12 @@ class PackingState {
   double coverage_gain(std::size_t item) const;
 
   const PackingProblem* problem_ = nullptr;
+  const PackingKernels* kernels_ = nullptr;
   std::vector<double> headroom_;       // cap_i - representation of i so far, padded like cap
   std::vector<float> nearest_;         // largest similarity of i to the set
   std::vector<std::uint8_t> covered_;  // per term
   std::uint64_t covered_mask_ = 0;
-  std::vector<double> group_mass_;
+  std::vector<double> group_mass_, group_root_;  // and its root
 };
 
 /// What a set has spent, exactly.

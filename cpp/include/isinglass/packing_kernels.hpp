@@ -9,7 +9,7 @@
 namespace isinglass {
 
 /// All sums run in 16 lanes (lane = index mod 16) that are added as a fixed binary tree, so every table gives the
-/// same bits. `headroom` is padded with zeros to a multiple of 16.
+/// same bits. Rows of a multiple of 16 entries are fastest. `headroom` is padded with zeros to a multiple of 16.
 struct PackingKernels {
   double (*row_sum)(const float* row, std::size_t n);
   /// sum_i min(row_i, headroom_i)
@@ -21,10 +21,11 @@ struct PackingKernels {
   /// nearest_i <- max(nearest_i, row_i)
   void (*facility_add)(const float* row, float* nearest, std::size_t n);
   double (*dot)(const float* a, const float* b, std::size_t n);
-  /// out_j = sum_i row_ij weight_i over a symmetric matrix: out_j is row j against `weights`
-  void (*multiply)(const float* matrix, const double* weights, double* out, std::size_t n);
   /// mass_i += weight * row_i
   void (*accumulate)(const float* row, double weight, double* mass, std::size_t n);
+  /// sum_i d_i clamp(1/2 + (cap_i - mass_i - step d_i) scale_i, 0, 1); all padded with zeros to a multiple of 16
+  double (*saturation_slope)(const double* mass, const double* direction, const double* cap, const double* scale,
+                             double step, std::size_t n);
 };
 
 ISINGLASS_DECLARE_KERNELS(PackingKernels, packing_kernels)

@@ -4,6 +4,10 @@
 #include <cstddef>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #define ISINGLASS_INLINE static inline __attribute__((always_inline))
 
 namespace isinglass::ISINGLASS_LEVEL {
@@ -43,6 +47,10 @@ ISINGLASS_INLINE void store(double* p, DoubleVector v) { std::memcpy(p, &v, size
 ISINGLASS_INLINE DoubleVector load_widened(const float* p) {
 #if defined(ISINGLASS_LEVEL_scalar)
   return static_cast<double>(*p);
+#elif defined(ISINGLASS_LEVEL_v4)
+  // The compiler splits the generic conversion of eight floats in two. (Full mask: the plain intrinsic makes g++ 12
+  // warn of an undefined operand.)
+  return (DoubleVector)_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(p));
 #else
   FloatVector f;
   std::memcpy(&f, p, sizeof f);
@@ -60,16 +68,32 @@ ISINGLASS_INLINE Lanes zero_lanes() {
   return s;
 }
 
-/// ((l0 + l8) + (l4 + l12)) + ... : halves are added until one lane is left.
+/// Halves are added until one lane is left: (l0 + l8) .. (l7 + l15), then distances 4, 2 and 1. Whole vectors are added
+/// as long as a half is one, the rest goes through memory once.
 ISINGLASS_INLINE double tree_sum(const Lanes& s) {
-  double lane[kLanes];
-  std::memcpy(lane, s.v, sizeof lane);
+  DoubleVector v[kVectors];
+#pragma GCC unroll 16
+  for (std::size_t k = 0; k < kVectors; ++k) v[k] = s.v[k];
+  std::size_t vectors = kVectors;
 #pragma GCC unroll 4
-  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+  for (; vectors > 1; vectors /= 2) {
+#pragma GCC unroll 8
+    for (std::size_t k = 0; k < vectors / 2; ++k) v[k] += v[k + vectors / 2];
+  }
+#if defined(ISINGLASS_LEVEL_v4)
+  typedef double Four __attribute__((vector_size(32)));
+  const Four four = __builtin_shufflevector(v[0], v[0], 0, 1, 2, 3) + __builtin_shufflevector(v[0], v[0], 4, 5, 6, 7);
+  return (four[0] + four[2]) + (four[1] + four[3]);
+#else
+  double lane[kWidth];
+  std::memcpy(lane, &v[0], sizeof lane);
+#pragma GCC unroll 4
+  for (std::size_t half = kWidth / 2; half > 0; half /= 2) {
 #pragma GCC unroll 8
     for (std::size_t l = 0; l < half; ++l) lane[l] += lane[l + half];
   }
   return lane[0];
+#endif
 }
 
 }  // namespace isinglass::ISINGLASS_LEVEL

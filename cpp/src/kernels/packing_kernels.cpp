@@ -87,27 +87,30 @@ double dot(const float* a, const float* b, std::size_t n) {
   return tree_sum(s);
 }
 
-void multiply(const float* matrix, const double* weights, double* out, std::size_t n) {
-  for (std::size_t j = 0; j < n; ++j) {
-    Lanes s = zero_lanes();
-    for_blocks(matrix + j * n, n, [&](std::size_t i, const float* block) __attribute__((always_inline)) {
-#pragma GCC unroll 16
-      for (std::size_t k = 0; k < kVectors; ++k) {
-        s.v[k] += load_widened(block + k * kWidth) * load(weights + i + k * kWidth);
-      }
-    });
-    out[j] = tree_sum(s);
-  }
-}
-
 void accumulate(const float* row, double weight, double* mass, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) mass[i] += weight * static_cast<double>(row[i]);
+}
+
+double saturation_slope(const double* mass, const double* direction, const double* cap, const double* scale,
+                        double step, std::size_t n) {
+  Lanes s = zero_lanes();
+  const DoubleVector zero{}, one = zero + 1.0, half = zero + 0.5, steps = zero + step;
+  for (std::size_t i = 0; i < n; i += kLanes) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) {
+      const std::size_t at = i + k * kWidth;
+      const DoubleVector d = load(direction + at);
+      const DoubleVector slope = half + (load(cap + at) - (load(mass + at) + steps * d)) * load(scale + at);
+      s.v[k] += smaller(larger(slope, zero), one) * d;
+    }
+  }
+  return tree_sum(s);
 }
 
 }  // namespace
 
 extern const PackingKernels packing_kernels;
-const PackingKernels packing_kernels = {row_sum, saturated_gain, saturated_add, facility_gain, facility_add,
-                                        dot,     multiply,       accumulate};
+const PackingKernels packing_kernels = {row_sum, saturated_gain, saturated_add,   facility_gain, facility_add,
+                                        dot,     accumulate,     saturation_slope};
 
 }  // namespace isinglass::ISINGLASS_LEVEL

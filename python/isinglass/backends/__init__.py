@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from isinglass import _core, methods
 from isinglass.problems.packing import PackingProblem
@@ -33,16 +33,15 @@ class BackendError(ValueError):
     """A back end that is unknown, unavailable, or lacks what was asked of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What a caller asks beside the method's own options."""
 
-    seed: int | None
-    time_limit: float  # seconds, inf: none
-    threads: int | None
-    tight: bool
-    memory_limit: int | None
-    progress: Callable[[float], object] | None
+    seed: int | None = None
+    time_limit: float = float("inf")  # seconds
+    threads: int | None = None
+    tight: bool = False
+    memory_limit: int | None = None
+    progress: Callable[[float], object] | None = None
 
 
 @dataclass(frozen=True)

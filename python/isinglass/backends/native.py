@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isinglass import _core
 from isinglass.backends import Availability, Plan, Request
 from isinglass.problems.packing import PackingProblem
-from isinglass.result import Certificate, PackingTrace, Result, gap_of
+from isinglass.result import Certificate, PackingTrace, Result, Status, gap_of
 from isinglass.version import __version__
 
 
@@ -21,18 +22,35 @@ def availability() -> Availability:
 
 
 class _PackingResult(Result):
-    """A packing result whose parts are made when they are looked at."""
+    """A packing result whose parts are made when they are looked at: a solve takes less time than all of them."""
 
     _problem: PackingProblem
     _packing: _core.Packing
     _plan: Plan
+    _tight: bool
+
+    @cached_property
+    def selection(self) -> NDArray[np.int64]:  # type: ignore[override]
+        return self._packing.selection
+
+    @cached_property
+    def objective(self) -> float:  # type: ignore[override]
+        return self._packing.value
+
+    @cached_property
+    def cost(self) -> float:  # type: ignore[override]
+        return self._packing.cost
+
+    @cached_property
+    def status(self) -> Status:  # type: ignore[override]
+        return self._packing.status
 
     @cached_property
     def certificate(self) -> Certificate:  # type: ignore[override]
         packing = self._packing
         return Certificate(
             value=packing.value,
-            feasible=True,
+            feasible=packing.feasible,
             upper_bound=packing.upper_bound,
             gap=gap_of(packing.value, packing.upper_bound),
             method=packing.bound_method,
@@ -40,9 +58,8 @@ class _PackingResult(Result):
 
     @cached_property
     def trace(self) -> PackingTrace:
-        costs = np.asarray(self._problem.costs)[self.selection]
+        costs = self._problem.costs[self.selection]
         costs.setflags(write=False)
-        assert self.selection is not None
         return PackingTrace(items=self.selection, gains=self._packing.gains, costs=costs)
 
     @cached_property
@@ -57,7 +74,7 @@ class _PackingResult(Result):
             "chosen_by": plan.chosen_by,
             "backend": plan.backend,
             "device": "cpu",
-            "instruction_set": self._instruction_set,
+            "instruction_set": self._packing.instruction_set,
             "seed": None,
             "options": {**plan.options, "certificate": "tight" if self._tight else "fast"},
             "version": __version__,
@@ -77,28 +94,6 @@ def _rebuild(fields: dict[str, Any]) -> Result:
 
 
 _TERMS = ("relevance", "coverage", "representation", "diversity", "facility_location")
-_WORST_CASE_GAP = 1e-12  # relative: bounds carry their own float slack
-
-
-def _packing_result(problem: PackingProblem, packing: _core.Packing, plan: Plan, request: Request) -> Result:
-    stopped = packing.stopped
-    if stopped != "none":
-        status = stopped
-    elif packing.nothing_fits or packing.upper_bound - packing.value <= _WORST_CASE_GAP * packing.upper_bound:
-        status = "optimal"
-    else:
-        status = "bounded"
-    return _PackingResult(
-        selection=packing.selection,
-        objective=packing.value,
-        cost=packing.cost,
-        status=status,
-        _problem=problem,
-        _packing=packing,
-        _plan=plan,
-        _tight=request.tight,
-        _instruction_set=_core.isa(),
-    )
 
 
 def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
@@ -109,7 +104,7 @@ def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
         request.time_limit,
         request.progress,
     )
-    return _packing_result(problem, packing, plan, request)
+    return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight)
 
 
 def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Sequence[Request]) -> list[Result]:
@@ -124,7 +119,10 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
         first.threads or 1,
         first.progress,
     )
-    return [_packing_result(p, packing, plan, r) for p, packing, r in zip(problems, packings, requests, strict=True)]
+    return [
+        _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=first.tight)
+        for problem, packing in zip(problems, packings, strict=True)
+    ]
 
 
 RUNNERS = {

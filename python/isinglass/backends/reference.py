@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,8 @@ def similarity_of(problem: PackingProblem) -> NDArray[np.float64] | None:
         return problem.similarity.astype(np.float64)
     csr = problem.similarity
     dense = np.zeros((len(problem), len(problem)))
-    dense[np.repeat(np.arange(len(problem)), np.diff(csr.row_start)), csr.column] = csr.value
+    rows_of = np.repeat(np.arange(len(problem)), np.diff(csr.row_start))
+    dense[rows_of, csr.column] = csr.value
     return dense
 
 
@@ -43,51 +46,46 @@ def objective(problem: PackingProblem) -> Callable[[Sequence[int]], float]:
     """F as a function of a selection, by the definition of each term."""
     n = len(problem)
     weights = problem.weights
-    relevance = None if problem.relevance is None else np.asarray(problem.relevance)
-    similarity = similarity_of(problem)
-    covers = None
+    parts: list[tuple[float, Callable[[NDArray[np.int64]], float], float]] = []
+
+    def add(name: str, part: Callable[[NDArray[np.int64]], float], whole: float | None = None) -> None:
+        divisor = part(np.arange(n)) if whole is None else whole
+        if name in problem.terms and divisor > 0:
+            parts.append((getattr(weights, name), part, divisor))
+
+    if (relevance := problem.relevance) is not None:
+        add("relevance", lambda chosen: float(relevance[chosen].sum()))
+        if (groups := problem.groups) is not None:
+            whole = float(np.sqrt(relevance.sum())) if problem.normalisation == "p1" else None
+            add("diversity", lambda s: float(np.sqrt(np.bincount(groups[s], weights=relevance[s])).sum()), whole)
     if problem.coverage is not None:
-        start, column = problem.coverage
-        covers = np.zeros((n, np.asarray(problem.coverage_weights).size))
-        covers[np.repeat(np.arange(n), np.diff(start)), column] = 1
-    groups = None if problem.groups is None else np.unique(problem.groups, return_inverse=True)[1].reshape(n)
-
-    def share(part: float, whole: float) -> float:
-        return part / whole if whole > 0 else 0.0
-
-    def roots(chosen: NDArray[np.int64]) -> float:
-        assert relevance is not None
-        return float(np.sqrt(np.bincount(groups[chosen], weights=relevance[chosen])).sum()) if chosen.size else 0.0
+        term_weights = np.asarray(problem.coverage_weights)
+        covers = np.zeros((n, term_weights.size))
+        covers[np.repeat(np.arange(n), np.diff(problem.coverage.row_start)), problem.coverage.column] = 1
+        add("coverage", lambda s: float(covers[s].max(axis=0, initial=0) @ term_weights), float(term_weights.sum()))
+    if (similarity := similarity_of(problem)) is not None:
+        cap = problem.saturation * similarity.sum(axis=1)
+        represented = lambda s: float(np.minimum(similarity[s].sum(axis=0), cap).sum())  # noqa: E731
+        add("representation", represented, float(cap.sum()))
+        add("facility_location", lambda s: float(similarity[s].max(axis=0, initial=0).sum()))
 
     def value(selection: Sequence[int]) -> float:
         chosen = np.asarray(selection, dtype=np.int64)
-        total = 0.0
-        if "relevance" in problem.terms:
-            total += weights.relevance * share(relevance[chosen].sum(), relevance.sum())
-        if "coverage" in problem.terms:
-            covered = covers[chosen].max(axis=0, initial=0)
-            total += weights.coverage * share(covered @ problem.coverage_weights, np.sum(problem.coverage_weights))
-        if "representation" in problem.terms:
-            cap = problem.saturation * similarity.sum(axis=1)
-            total += weights.representation * share(np.minimum(similarity[chosen].sum(axis=0), cap).sum(), cap.sum())
-        if "diversity" in problem.terms:
-            whole = np.sqrt(relevance.sum()) if problem.normalisation == "p1" else roots(np.arange(n))
-            total += weights.diversity * share(roots(chosen), whole)
-        if "facility_location" in problem.terms:
-            nearest = similarity[chosen].max(axis=0, initial=0)
-            total += weights.facility_location * share(nearest.sum(), similarity.max(axis=1, initial=0).sum())
-        return float(total)
+        return float(sum(weight * part(chosen) / whole for weight, part, whole in parts))
 
     return value
 
 
 def fits(problem: PackingProblem, selection: Sequence[int]) -> bool:
     """Whether a selection is within the budget, the cap and what is allowed, with all that is pinned."""
-    core = problem.core()
     chosen = np.asarray(selection, dtype=np.int64)
-    allowed = problem.allowed is None or bool(np.asarray(problem.allowed)[chosen].all())
+    allowed = problem.allowed is None or bool(problem.allowed[chosen].all())
     within_cap = problem.max_items is None or chosen.size <= problem.max_items
-    return core.spending(chosen)[1] and allowed and within_cap and set(np.asarray(problem.pinned)) <= set(selection)
+    # Costs that are fractions of a common granule, as the problem says: 22 / 160 counts as the fraction.
+    spent = sum((Fraction(float(cost)).limit_denominator(10_000) for cost in problem.costs[chosen]), Fraction(0))
+    close = all(float(Fraction(float(c)).limit_denominator(10_000)) == c for c in problem.costs)
+    within = spent <= problem.budget if close else math.fsum(problem.costs[chosen]) <= problem.budget
+    return within and allowed and within_cap and set(problem.pinned.tolist()) <= set(selection)
 
 
 def _density_greedy(problem: PackingProblem, value: Callable[[Sequence[int]], float], start: list[int]) -> list[int]:
@@ -97,7 +95,7 @@ def _density_greedy(problem: PackingProblem, value: Callable[[Sequence[int]], fl
         best, best_density = -1, 0.0
         for item in range(len(problem)):
             if item not in chosen and fits(problem, [*chosen, item]):
-                density = (value([*chosen, item]) - base) / np.asarray(problem.costs)[item]
+                density = (value([*chosen, item]) - base) / problem.costs[item]
                 # Differences of whole objectives are exact to about 1e-15 only: below that it is a tie.
                 if density > best_density + 1e-13:
                     best, best_density = item, density
@@ -108,7 +106,7 @@ def _density_greedy(problem: PackingProblem, value: Callable[[Sequence[int]], fl
 
 def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     value = objective(problem)
-    pinned = np.asarray(problem.pinned).tolist()
+    pinned = problem.pinned.tolist()
     path = _density_greedy(problem, value, pinned)
     best = path
     for size in range(len(pinned), len(path) + 1) if plan.method == "greedy_plus_max" else (len(pinned),):
@@ -127,7 +125,7 @@ def _enumerate(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     if n > _ENUMERATION_LIMIT:
         raise ValueError(f"backend 'numpy' enumerates at most {_ENUMERATION_LIMIT} items, got {n}")
     value = objective(problem)
-    best: list[int] = np.asarray(problem.pinned).tolist()
+    best: list[int] = problem.pinned.tolist()
     best_value = value(best)
     for mask in range(1 << n):
         chosen = [i for i in range(n) if mask >> i & 1]
@@ -147,7 +145,7 @@ def _result(
     reached = value(selection)
     gains = np.diff([value(selection[:k]) for k in range(len(selection) + 1)])
     items = np.asarray(selection, dtype=np.int64)
-    costs = np.asarray(problem.costs)[items]
+    costs = problem.costs[items]
     for array in (items, gains, costs):
         array.setflags(write=False)
     gap = None if upper_bound is None else gap_of(reached, upper_bound)
@@ -165,8 +163,10 @@ def _result(
     return Result(
         selection=items,
         objective=reached,
-        cost=problem.core().spending(items)[0],
-        certificate=Certificate(reached, fits(problem, selection), upper_bound, gap, upper_bound and "exact"),
+        cost=math.fsum(costs),
+        certificate=Certificate(
+            reached, fits(problem, selection), upper_bound, gap, None if upper_bound is None else "exact"
+        ),
         trace=PackingTrace(items, gains, costs),
         timings={"certificate": time.perf_counter() - begin},
         status="feasible" if upper_bound is None else "optimal",

@@ -77,14 +77,14 @@ def vector(name: str, value: object, *, size: int | None = None, positive: bool 
     return result
 
 
-def flags(name: str, value: object, *, size: int) -> NDArray[np.uint8]:
-    """A vector of booleans, as bytes."""
+def flags(name: str, value: object, *, size: int) -> NDArray[np.bool_]:
+    """A vector of booleans."""
     array = np.asarray(value)
     if array.dtype != np.bool_ and not (array.size == 0 and size == 0):
         raise ValueError(f"{name} must be an array of bool, got dtype {array.dtype}")
     if array.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
-    result = array.astype(np.uint8)
+    result = np.array(array, dtype=np.bool_)
     result.setflags(write=False)
     return result
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import floor, lcm
-from typing import Any, Literal
+from math import floor, fsum, lcm
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isinglass import _core
 from isinglass.problems import gate
+from isinglass.problems.gate import Floats
 
-_ARRAY_OF_TERM = {
+_ARRAYS_OF_TERM = {
     "relevance": ("relevance",),
     "coverage": ("coverage",),
     "representation": ("similarity", "embeddings"),
     "diversity": ("relevance", "groups"),
     "facility_location": ("similarity", "embeddings"),
 }
+_EITHER_ARRAY = ("representation", "facility_location")  # one of its arrays is enough
 
 
 @dataclass(frozen=True, init=False)
@@ -56,6 +59,7 @@ class PackingWeights:
     representation: float
     diversity: float
     facility_location: float
+    named: frozenset[str] = field(repr=False, compare=False)
 
     def __init__(
         self,
@@ -67,22 +71,29 @@ class PackingWeights:
     ) -> None:
         given = (relevance, coverage, representation, diversity, facility_location)
         named = set()
-        for field, value, default in zip(fields(self), given, _DEFAULT_WEIGHTS, strict=True):
-            weight = default if value is None else gate.number(f"weights.{field.name}", value, low=0)
+        for (name, default), value in zip(_DEFAULT_WEIGHTS.items(), given, strict=True):
+            weight = default if value is None else gate.number(f"weights.{name}", value, low=0)
             if value is not None and weight > 0:
-                named.add(field.name)
-            object.__setattr__(self, field.name, weight)
-        object.__setattr__(self, "_named", frozenset(named))
+                named.add(name)
+            object.__setattr__(self, name, weight)
+        object.__setattr__(self, "named", frozenset(named))
 
 
-_DEFAULT_WEIGHTS = (1.0, 0.5, 0.4, 0.3, 0.0)
+_DEFAULT_WEIGHTS = {
+    "relevance": 1.0,
+    "coverage": 0.5,
+    "representation": 0.4,
+    "diversity": 0.3,
+    "facility_location": 0.0,
+}
 
 
-@dataclass(frozen=True)
-class _Csr:
+class Csr(NamedTuple):
+    """A sparse matrix by rows: columns ascending and distinct, no stored zeros. Coverage has no values: all are 1."""
+
     row_start: NDArray[np.int64]
     column: NDArray[np.int32]
-    value: NDArray[np.float32]
+    value: NDArray[np.float32] | None
 
 
 def _is_sparse(value: object) -> bool:
@@ -143,7 +154,33 @@ def _dense_similarity(value: object, n: int) -> NDArray[np.float32]:
     return matrix
 
 
-def _sparse_similarity(value: object, n: int) -> _Csr:
+def _similarity(value: object, n: int) -> NDArray[np.float32] | Csr | None:
+    if value is None:
+        return None
+    return _sparse_similarity(value, n) if _is_sparse(value) else _dense_similarity(value, n)
+
+
+def _embeddings(value: ArrayLike | None, n: int) -> NDArray[Any] | None:
+    if value is None:
+        return None
+    array = gate.numeric_array("embeddings", value, ndim=2)
+    if array.shape[0] != n:
+        raise ValueError(f"embeddings must have {n} rows, got shape {array.shape}")
+    if not np.isfinite(array.sum(dtype=np.float64)):
+        gate.refuse("embeddings", ~np.isfinite(array), array, "finite")
+    return array
+
+
+def _groups(value: ArrayLike | None, n: int) -> NDArray[np.int32] | None:
+    if value is None:
+        return None
+    groups = np.asarray(value)
+    if groups.shape != (n,) or (n and groups.dtype.kind not in "iuSU"):
+        raise ValueError(f"groups must be an array of int or str of shape ({n},), got {groups.dtype} {groups.shape}")
+    return np.unique(groups, return_inverse=True)[1].astype(np.int32).reshape(n)
+
+
+def _sparse_similarity(value: object, n: int) -> Csr:
     start, column, data, columns = _csr_parts("similarity", value, n)
     if columns != n:
         raise ValueError(f"similarity must have shape ({n}, {n}), got ({n}, {columns})")
@@ -154,14 +191,16 @@ def _sparse_similarity(value: object, n: int) -> _Csr:
     same = np.array_equal(row[mirrored], column) and np.array_equal(column[mirrored], row)
     if not same or (values.size and np.abs(values - values[mirrored]).max() > 1e-5 * values.max()):
         raise ValueError("similarity must be symmetric, got a sparse matrix that differs from its transpose")
-    return _Csr(start, column, values)
+    return Csr(start, column, values)
 
 
-def _coverage(value: object, n: int) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
+def _coverage(value: object, n: int) -> tuple[Csr | None, int]:
+    if value is None:
+        return None, 0
     if _is_sparse(value):
         start, column, data, terms = _csr_parts("coverage", value, n)
         gate.refuse("coverage.data", data != 1, data, "0 or 1 (give weights as coverage_weights)")
-        return start, column, terms
+        return Csr(start, column, None), terms
     array = np.asarray(value)
     if array.dtype != np.bool_:
         array = gate.numeric_array("coverage", array, ndim=2)
@@ -170,7 +209,7 @@ def _coverage(value: object, n: int) -> tuple[NDArray[np.int64], NDArray[np.int3
         raise ValueError(f"coverage must have shape ({n}, terms), got {array.shape}")
     row, column = np.nonzero(array)
     start = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=n))))
-    return start.astype(np.int64), column.astype(np.int32), int(array.shape[1])
+    return Csr(start.astype(np.int64), column.astype(np.int32), None), array.shape[1]
 
 
 def _integer_costs(costs: NDArray[np.float64], budget: float | int) -> tuple[NDArray[np.int64], int] | None:
@@ -200,7 +239,6 @@ def _integer_costs(costs: NDArray[np.float64], budget: float | int) -> tuple[NDA
     return integers, min(floor(exact_budget * denominator), int(integers.sum()))
 
 
-@dataclass(frozen=True, eq=False)
 class PackingProblem:
     """Maximise a weighted sum of monotone submodular terms over the sets that cost at most the budget.
 
@@ -227,7 +265,7 @@ class PackingProblem:
         Weight of each term, finite and >= 0; all 1 when absent.
     groups : array_like of int or str, shape (n,), optional
         Group of each item (its document); the mass under the root of diversity is the relevance.
-    weights : PackingWeights
+    weights : PackingWeights, optional
     saturation : float
         alpha of the paper, in (0, 1]: an item counts as represented at this share of its degree.
     normalisation : {"p1", "unit"}
@@ -252,107 +290,116 @@ class PackingProblem:
     It"; H. Lin, J. Bilmes, 2011, "A class of submodular functions for document summarization".
     """
 
-    costs: ArrayLike
-    budget: float
-    relevance: ArrayLike | None = None
-    similarity: Any = None
-    embeddings: ArrayLike | None = None
-    coverage: Any = None
-    coverage_weights: ArrayLike | None = None
-    groups: ArrayLike | None = None
-    weights: PackingWeights = PackingWeights()
-    saturation: float = 0.3
-    normalisation: Literal["p1", "unit"] = "p1"
-    max_items: int | None = None
-    allowed: ArrayLike | None = None
-    pinned: ArrayLike | None = None
+    costs: Floats
+    budget: int | float
+    relevance: Floats | None
+    similarity: NDArray[np.float32] | Csr | None
+    embeddings: NDArray[Any] | None
+    coverage: Csr | None
+    coverage_weights: Floats | None
+    groups: NDArray[np.int32] | None
+    weights: PackingWeights
+    saturation: float
+    normalisation: Literal["p1", "unit"]
+    max_items: int | None
+    allowed: NDArray[np.bool_] | None
+    pinned: NDArray[np.int64]
 
-    def __post_init__(self) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
-        costs = gate.vector("costs", self.costs, positive=True)
-        n = costs.size
-        put("costs", costs)
-        budget = gate.number("budget", self.budget, low=0)
-        put("budget", int(self.budget) if isinstance(self.budget, (int, np.integer)) else budget)
+    def __init__(
+        self,
+        costs: ArrayLike,
+        budget: float,
+        relevance: ArrayLike | None = None,
+        similarity: Any = None,
+        embeddings: ArrayLike | None = None,
+        coverage: Any = None,
+        coverage_weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        weights: PackingWeights | None = None,
+        saturation: float = 0.3,
+        normalisation: Literal["p1", "unit"] = "p1",
+        max_items: int | None = None,
+        allowed: ArrayLike | None = None,
+        pinned: Sequence[int] | ArrayLike | None = None,
+    ) -> None:
+        fields = self.__dict__
+        fields["costs"] = gate.vector("costs", costs, positive=True)
+        n = self.costs.size
+        checked = gate.number("budget", budget, low=0)
+        fields["budget"] = int(budget) if isinstance(budget, (int, np.integer)) else checked
+        fields["weights"] = PackingWeights() if weights is None else weights
         if not isinstance(self.weights, PackingWeights):
-            raise ValueError(f"weights must be PackingWeights, got {self.weights!r}")
-        put("saturation", gate.number("saturation", self.saturation, above=0))
+            raise ValueError(f"weights must be PackingWeights, got {weights!r}")
+        fields["saturation"] = gate.number("saturation", saturation, above=0)
         if self.saturation > 1:
-            raise ValueError(f"saturation must be in (0, 1], got {self.saturation}")
-        if self.normalisation not in ("p1", "unit"):
-            raise ValueError(f"normalisation must be 'p1' or 'unit', got {self.normalisation!r}")
-        if self.relevance is not None:
-            hint = " (see isinglass.measure.calibrate)"
-            put("relevance", gate.vector("relevance", self.relevance, size=n, hint=hint))
-        self._take_similarity(n, put)
-        self._take_coverage(n, put)
-        if self.groups is not None:
-            groups = np.asarray(self.groups)
-            if groups.shape != (n,) or (n and groups.dtype.kind not in "iuSU"):
-                raise ValueError(
-                    f"groups must be an array of int or str of shape ({n},), got {groups.dtype} {groups.shape}"
-                )
-            _, inverse = np.unique(groups, return_inverse=True)
-            put("groups", groups)
-            put("_groups", inverse.astype(np.int32).reshape(n))
-        if self.allowed is not None:
-            put("allowed", gate.flags("allowed", self.allowed, size=n))
-        put("pinned", gate.indices("pinned", () if self.pinned is None else self.pinned, size=n))
-        if self.max_items is not None:
-            put("max_items", gate.integer("max_items", self.max_items, low=0))
-        put("_integer_costs", _integer_costs(costs, self.budget))
-        self._check_pinned()
-        for name in self.weights._named:  # type: ignore[attr-defined]
-            needed = _ARRAY_OF_TERM[name]
-            either = name in ("representation", "facility_location")
-            absent = [a for a in needed if getattr(self, a) is None]
-            if len(absent) == len(needed) if either else absent:
-                raise ValueError(f"weights.{name} needs {' or '.join(absent) if either else absent[0]}, got none")
-
-    def _take_similarity(self, n: int, put: Any) -> None:
-        if self.similarity is not None and self.embeddings is not None:
+            raise ValueError(f"saturation must be in (0, 1], got {saturation}")
+        if normalisation not in ("p1", "unit"):
+            raise ValueError(f"normalisation must be 'p1' or 'unit', got {normalisation!r}")
+        fields["normalisation"] = normalisation
+        hint = " (see isinglass.measure.calibrate)"
+        fields["relevance"] = None if relevance is None else gate.vector("relevance", relevance, size=n, hint=hint)
+        if similarity is not None and embeddings is not None:
             raise ValueError("similarity and embeddings exclude each other, got both")
-        if self.similarity is not None:
-            sparse = _is_sparse(self.similarity)
-            put("similarity", (_sparse_similarity if sparse else _dense_similarity)(self.similarity, n))
-        if self.embeddings is not None:
-            array = gate.numeric_array("embeddings", self.embeddings, ndim=2)
-            if array.shape[0] != n:
-                raise ValueError(f"embeddings must have {n} rows, got shape {array.shape}")
-            if not np.isfinite(array.sum(dtype=np.float64)):
-                gate.refuse("embeddings", ~np.isfinite(array), array, "finite")
-            put("embeddings", np.asarray(array))
-
-    def _take_coverage(self, n: int, put: Any) -> None:
-        if self.coverage is None:
-            if self.coverage_weights is not None:
-                raise ValueError("coverage_weights need coverage, got none")
-            return
-        start, column, terms = _coverage(self.coverage, n)
-        put("coverage", (start, column))
-        if self.coverage_weights is None:
-            put("coverage_weights", np.ones(terms))
+        fields["similarity"] = _similarity(similarity, n)
+        fields["embeddings"] = _embeddings(embeddings, n)
+        fields["coverage"], terms = _coverage(coverage, n)
+        if coverage is None and coverage_weights is not None:
+            raise ValueError("coverage_weights need coverage, got none")
+        if coverage_weights is not None:
+            fields["coverage_weights"] = gate.vector("coverage_weights", coverage_weights, size=terms)
         else:
-            put("coverage_weights", gate.vector("coverage_weights", self.coverage_weights, size=terms))
+            fields["coverage_weights"] = None if coverage is None else np.ones(terms)
+        fields["groups"] = _groups(groups, n)
+        fields["allowed"] = None if allowed is None else gate.flags("allowed", allowed, size=n)
+        fields["pinned"] = gate.indices("pinned", () if pinned is None else pinned, size=n)
+        fields["max_items"] = None if max_items is None else gate.integer("max_items", max_items, low=0)
+        fields["_integer_costs"] = _integer_costs(self.costs, self.budget)
+        self._check_pinned()
+        self._check_weights()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"PackingProblem is frozen: cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"PackingProblem is frozen: cannot delete {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The native form stays in its process; another one makes its own.
+        return {name: value for name, value in self.__dict__.items() if name != "_native"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def _check_pinned(self) -> None:
-        pinned = np.asarray(self.pinned)
+        pinned = self.pinned
         if self.allowed is not None:
-            refused = pinned[np.asarray(self.allowed)[pinned] == 0]
+            refused = pinned[~self.allowed[pinned]]
             if refused.size:
                 raise ValueError(f"pinned items must be allowed, got item {refused[0]} pinned and not allowed")
         if self.max_items is not None and pinned.size > self.max_items:
             raise ValueError(f"pinned items exceed max_items: {pinned.size} > {self.max_items}")
-        exact = self._integer_costs  # type: ignore[attr-defined]
-        total = float(np.asarray(self.costs)[pinned].sum())
-        over = int(exact[0][pinned].sum()) > exact[1] if exact is not None else total > self.budget
-        if over:
+        exact = self._exact_costs
+        total = fsum(self.costs[pinned])
+        if int(exact[0][pinned].sum()) > exact[1] if exact is not None else total > self.budget:
             raise ValueError(f"pinned items cost more than the budget: {total:g} > {self.budget:g}")
 
+    def _check_weights(self) -> None:
+        for name in self.weights.named:
+            needed = _ARRAYS_OF_TERM[name]
+            absent = [array for array in needed if getattr(self, array) is None]
+            if name in _EITHER_ARRAY:
+                if len(absent) == len(needed):
+                    raise ValueError(f"weights.{name} needs {' or '.join(needed)}, got none")
+            elif absent:
+                raise ValueError(f"weights.{name} needs {absent[0]}, got none")
+
+    @property
+    def _exact_costs(self) -> tuple[NDArray[np.int64], int] | None:
+        exact: tuple[NDArray[np.int64], int] | None = self.__dict__["_integer_costs"]
+        return exact
+
     def __len__(self) -> int:
-        return int(np.asarray(self.costs).size)
+        return self.costs.size
 
     def __repr__(self) -> str:
         return f"PackingProblem(n={len(self)}, budget={self.budget:g}, terms={list(self.terms)})"
@@ -361,9 +408,9 @@ class PackingProblem:
     def terms(self) -> tuple[str, ...]:
         """Names of the terms that are on, in the order of `PackingWeights`."""
         on = []
-        for name, arrays in _ARRAY_OF_TERM.items():
+        for name, arrays in _ARRAYS_OF_TERM.items():
             present = [getattr(self, array) is not None for array in arrays]
-            given = any(present) if name in ("representation", "facility_location") else all(present)
+            given = any(present) if name in _EITHER_ARRAY else all(present)
             if given and getattr(self.weights, name) > 0:
                 on.append(name)
         return tuple(on)
@@ -394,14 +441,11 @@ class PackingProblem:
         return ready
 
     def _make_core(self) -> _core.PackingCore:
-        exact: tuple[NDArray[np.int64], int] | None = self.__dict__["_integer_costs"]
+        exact = self._exact_costs
         similarity = self.similarity if isinstance(self.similarity, np.ndarray) else None
-        sparse = self.similarity if isinstance(self.similarity, _Csr) else None
+        sparse = self.similarity if isinstance(self.similarity, Csr) else None
         if self.similarity_bytes:
             similarity = _core.cosine_similarity(np.ascontiguousarray(self.embeddings, dtype=np.float32))
-        start, column = self.coverage if self.coverage is not None else (None, None)
-        groups = self.__dict__.get("_groups")
-        pinned = np.asarray(self.pinned, dtype=np.int32)
         weights = self.weights
         return _core.PackingCore(
             costs=self.costs,
@@ -413,13 +457,13 @@ class PackingProblem:
             similarity_rows=sparse.row_start if sparse else None,
             similarity_columns=sparse.column if sparse else None,
             similarity_values=sparse.value if sparse else None,
-            coverage_rows=start,
-            coverage_terms=column,
+            coverage_rows=self.coverage.row_start if self.coverage else None,
+            coverage_terms=self.coverage.column if self.coverage else None,
             term_weights=self.coverage_weights,
-            groups=groups,
-            num_groups=int(groups.max(initial=-1)) + 1 if groups is not None else 0,
-            allowed=self.allowed,
-            pinned=pinned,
+            groups=self.groups,
+            num_groups=0 if self.groups is None else int(self.groups.max(initial=-1)) + 1,
+            allowed=None if self.allowed is None else self.allowed.view(np.uint8),
+            pinned=self.pinned.astype(np.int32),
             max_items=len(self) if self.max_items is None else self.max_items,
             relevance_weight=weights.relevance,
             coverage_weight=weights.coverage,

@@ -1,0 +1,200 @@
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "check.hpp"
+#include "isinglass/greedy.hpp"
+#include "isinglass/packing_kernels.hpp"
+#include "isinglass/random.hpp"
+
+using namespace isinglass;
+
+namespace {
+
+double uniform(std::uint64_t seed, std::uint32_t i) { return (random_bits(seed, 0, 0, i) >> 8) / 16777216.0; }
+
+/// A random instance with every term, and the arrays it views.
+struct Instance {
+  explicit Instance(std::size_t n, std::uint64_t seed)
+      : costs(n), integer_costs(n), relevance(n), similarity(n * n), groups(n) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto k = static_cast<std::uint32_t>(i);
+      integer_costs[i] = 5 + static_cast<std::int64_t>(uniform(seed, k) * 40);
+      costs[i] = static_cast<double>(integer_costs[i]);
+      relevance[i] = uniform(seed + 1, k);
+      groups[i] = static_cast<std::int32_t>(uniform(seed + 2, k) * 4);
+      row_start.push_back(static_cast<std::int64_t>(terms.size()));
+      for (std::int32_t t = 0; t < 6; ++t) {
+        if (uniform(seed + 3, k * 6 + static_cast<std::uint32_t>(t)) < 0.3) terms.push_back(t);
+      }
+      for (std::size_t j = 0; j <= i; ++j) {
+        const auto s = static_cast<float>(i == j ? 1 : uniform(seed + 4, static_cast<std::uint32_t>(i * n + j)));
+        similarity[i * n + j] = similarity[j * n + i] = s;
+      }
+    }
+    row_start.push_back(static_cast<std::int64_t>(terms.size()));
+  }
+
+  PackingView view(double budget) const {
+    PackingView v;
+    v.n = costs.size();
+    v.costs = costs;
+    v.budget = budget;
+    v.integer_costs = integer_costs;
+    v.integer_budget = static_cast<std::int64_t>(budget);
+    v.relevance = relevance;
+    v.similarity = similarity.data();
+    v.coverage = {row_start, terms, {}};
+    v.term_weights = term_weights;
+    v.groups = groups;
+    v.num_groups = 4;
+    v.relevance_weight = 1.0;
+    v.coverage_weight = 0.5;
+    v.representation_weight = 0.4;
+    v.diversity_weight = 0.3;
+    v.facility_location_weight = 0.2;
+    v.max_items = costs.size();
+    return v;
+  }
+
+  std::vector<double> costs;
+  std::vector<std::int64_t> integer_costs;
+  std::vector<double> relevance;
+  std::vector<float> similarity;
+  std::vector<std::int32_t> groups;
+  std::vector<std::int64_t> row_start;
+  std::vector<std::int32_t> terms;
+  std::vector<double> term_weights = std::vector<double>(6, 1.0);
+};
+
+Packing run(const PackingProblem& problem, bool plus_max, CertificateLevel level = CertificateLevel::fast) {
+  Control control(std::numeric_limits<double>::infinity());
+  return greedy(problem, {.plus_max = plus_max}, level, control);
+}
+
+}  // namespace
+
+TEST(kernels_agree_on_every_level) {
+  const Level before = level();
+  for (std::size_t n : {1, 2, 15, 16, 17, 33, 200}) {
+    const std::size_t full = (n + 15) / 16 * 16;
+    std::vector<float> row(n), nearest(full, 0.0f);
+    std::vector<double> headroom(full, 0.0);
+    for (std::size_t i = 0; i < n; ++i) {
+      row[i] = static_cast<float>(uniform(1, static_cast<std::uint32_t>(i)));
+      headroom[i] = uniform(2, static_cast<std::uint32_t>(i));
+      nearest[i] = static_cast<float>(uniform(3, static_cast<std::uint32_t>(i)));
+    }
+    std::vector<double> expected;
+    for (Level candidate : available_levels()) {
+      force_level(name(candidate));
+      const PackingKernels& k = packing_kernels();
+      std::vector<double> after = headroom, mass = headroom;
+      k.saturated_add(row.data(), after.data(), n);
+      k.accumulate(row.data(), 0.3, mass.data(), n);
+      std::vector<double> got{k.row_sum(row.data(), n), k.saturated_gain(row.data(), headroom.data(), n),
+                              k.facility_gain(row.data(), nearest.data(), n), k.dot(row.data(), nearest.data(), n),
+                              k.saturation_slope(headroom.data(), mass.data(), after.data(), mass.data(), 0.4, full)};
+      got.insert(got.end(), after.begin(), after.end());
+      got.insert(got.end(), mass.begin(), mass.end());
+      if (expected.empty()) expected = got;
+      CHECK(got == expected);  // to the bit
+    }
+  }
+  force_level(name(before));
+}
+
+TEST(gains_add_up_to_the_value) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Instance instance(30, seed);
+    const PackingProblem problem(instance.view(120));
+    for (bool plus_max : {false, true}) {
+      const Packing packing = run(problem, plus_max);
+      double total = 0;
+      for (double gain : packing.gains) total += gain;
+      CHECK(std::fabs(total - packing.value) < 1e-12);
+      CHECK(packing.feasible);
+      CHECK(packing.cost <= 120);
+      CHECK(packing.bound.value >= packing.value);
+    }
+  }
+}
+
+TEST(lazy_picks_are_those_of_plain_greedy) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Instance instance(40, seed);
+    const PackingView view = instance.view(150);
+    const PackingProblem problem(view);
+    PackingState state;
+    Purse purse;
+    state.reset(problem);
+    purse.reset(problem);
+    std::vector<Item> plain;
+    std::vector<bool> in_set(view.n, false);
+    for (;;) {
+      Item best = -1;
+      double best_density = 0;
+      for (std::size_t i = 0; i < view.n; ++i) {
+        const auto item = static_cast<Item>(i);
+        if (in_set[i] || !purse.fits(item)) continue;
+        const double density = state.gain(item) / view.costs[i];
+        if (density > best_density) {
+          best = item;
+          best_density = density;
+        }
+      }
+      if (best < 0) break;
+      in_set[static_cast<std::size_t>(best)] = true;
+      state.add(best);
+      purse.spend(best);
+      plain.push_back(best);
+    }
+    CHECK(run(problem, false).selection == plain);
+  }
+}
+
+TEST(bounds_hold_by_enumeration) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Instance instance(12, seed);
+    PackingView view = instance.view(90);
+    if (seed % 3 == 1) view.max_items = 3;
+    const std::vector<Item> pinned{2};
+    if (seed % 3 == 2) view.pinned = pinned;
+    const PackingProblem problem(view);
+    double optimum = 0;
+    for (unsigned mask = 0; mask < (1U << view.n); ++mask) {
+      std::vector<Item> set;
+      for (std::size_t i = 0; i < view.n; ++i) {
+        if (mask >> i & 1U) set.push_back(static_cast<Item>(i));
+      }
+      if (set.size() > view.max_items || !spending(view, set).within_budget) continue;
+      if (!view.pinned.empty() && !(mask >> 2 & 1U)) continue;
+      optimum = std::max(optimum, evaluate(problem, set));
+    }
+    for (auto level : {CertificateLevel::fast, CertificateLevel::tight}) {
+      for (bool plus_max : {false, true}) {
+        const Packing packing = run(problem, plus_max, level);
+        CHECK(packing.bound.value >= optimum);
+        CHECK(packing.value <= optimum + 1e-12);
+        CHECK(packing.value >= 0.5 * optimum || !plus_max);
+      }
+    }
+  }
+}
+
+TEST(costs_without_a_granule_are_summed_exactly) {
+  // 0.1 added ten times in doubles is below 1; summed exactly and rounded once it is 1.
+  const std::vector<double> costs(10, 0.1), relevance(10, 1.0);
+  PackingView view;
+  view.n = costs.size();
+  view.costs = costs;
+  view.budget = 1.0;
+  view.relevance = relevance;
+  view.relevance_weight = 1;
+  view.max_items = 10;
+  const PackingProblem problem(view);
+  CHECK(run(problem, true).selection.size() == 10);
+  view.budget = std::nextafter(1.0, 0.0);
+  const PackingProblem tighter(view);
+  CHECK(run(tighter, true).selection.size() == 9);
+}
