@@ -287,11 +287,15 @@ def test_evaluate_prints_or_writes_json(run, questions, tmp_path):
 
 def test_evaluate_takes_every_option(run, questions, tmp_path):
     retrieved = tmp_path / "run.jsonl"
-    retrieved.write_text(json.dumps({"id": "q1", "documents": ["Old Mill", "Blue Lake"]}) + "\n")
+    lines = {"id": "q1", "documents": ["Old Mill", "Blue Lake"]}, {"id": "q7", "documents": []}
+    retrieved.write_text("".join(json.dumps(line) + "\n" for line in lines))
     options = ["--measure", "p1", "--pool", "own", "--top-k", "1", "--backend", "cpu", "--limit", "2"]
     code, out, err = run("evaluate", questions, "--policies", "submodular", "--run", retrieved, "--json", *options)
     assert code == 0
-    assert err == "not evaluated, since no run lists them: 1 questions\n"
+    assert err.splitlines() == [
+        "not evaluated, since no run lists them: 1 questions",
+        "not evaluated, since no file holds them: 1 questions of the runs",
+    ]
     report = json.loads(out)
     assert (report["questions"], report["not_in_run"]) == (1, 1)
     assert report["policies"]["submodular"]["recall@5"] == 0

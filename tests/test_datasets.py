@@ -350,3 +350,54 @@ def test_a_wrong_field_is_named(tmp_path, record, reason):
     with pytest.raises(RecordError, match=reason) as caught:
         read_questions(path)
     assert caught.value.line == 1
+
+
+# Real data
+
+
+def test_official_layouts_read_as_our_schema_does(data, tmp_path):
+    for name in ("hotpotqa_dev", "2wiki_dev", "musique_dev"):
+        path = data / "qa" / f"{name}.jsonl.gz"
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            records = [json.loads(line) for line in stream]
+        official = tmp_path / f"{name}.json"
+        to_official = musique_record if name == "musique_dev" else hotpot_record
+        official.write_text(json.dumps([to_official(record) for record in records]), encoding="utf-8")
+        ours, theirs = read_questions(path).questions, read_questions(official).questions
+        assert len(ours) == len(theirs) == len(records)
+        for one, other in zip(ours, theirs):
+            for field in ("id", "question", "answers", "documents"):
+                assert getattr(one, field) == getattr(other, field)
+            assert set(one.gold_documents) == set(other.gold_documents)
+            assert [p.text for p in one.paragraphs] == [p.text for p in other.paragraphs]
+
+
+def hotpot_record(record):
+    return {
+        "_id": record["id"],
+        "question": record["question"],
+        "answer": record["answers"][0],
+        "context": [[paragraph["title"], paragraph["sentences"]] for paragraph in record["paragraphs"]],
+        "supporting_facts": record["supporting_facts"],
+        "type": record["type"],
+        "level": record["level"],
+    }
+
+
+def musique_record(record):
+    return {
+        "id": record["id"],
+        "question": record["question"],
+        "answer": record["answers"][0],
+        "answer_aliases": record["answers"][1:],
+        "answerable": True,
+        "paragraphs": [
+            {
+                "idx": i,
+                "title": paragraph["title"],
+                "paragraph_text": " ".join(paragraph["sentences"]),
+                "is_supporting": i in record["gold_idx"],
+            }
+            for i, paragraph in enumerate(record["paragraphs"])
+        ],
+    }

@@ -181,10 +181,11 @@ def test_embeddings_retrieve_by_a_callable(questions):
 
 
 def test_a_run_says_which_questions_and_documents(tmp_path, questions):
-    run = write(tmp_path / "run.jsonl", {"id": "lake", "documents": ["Grey Burn", "Red Hill"]})
+    lines = {"id": "lake", "documents": ["Grey Burn", "Red Hill"]}, {"id": "elsewhere", "documents": ["Grey Burn"]}
+    run = write(tmp_path / "run.jsonl", *lines)
     evaluation = evaluate(questions, policies=["naive"], budgets=60, runs=[run])
     assert evaluation.ids == ("lake",)
-    assert evaluation.not_in_run == 2
+    assert (evaluation.not_in_run, evaluation.not_in_files) == (2, 1)
     assert evaluation.rows["naive", 60]["recall@5"].tolist() == [0.5]
     assert evaluation.rows["naive", 60]["distractor_docs"].tolist() == [1]
 

@@ -1,4 +1,4 @@
-"""`isinglass evaluate --measure p1 --run ...` prints the published packers' tables to the digit, from the command line."""
+"""`isinglass evaluate --measure p1 --run ...` prints the published packers' tables to the digit."""
 
 import csv
 import json

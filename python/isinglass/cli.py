@@ -311,6 +311,8 @@ def _evaluate(args: argparse.Namespace) -> int:
         console.note(f"skipped {fault}")
     if evaluation.not_in_run:
         console.note(f"not evaluated, since no run lists them: {evaluation.not_in_run} questions")
+    if evaluation.not_in_files:
+        console.note(f"not evaluated, since no file holds them: {evaluation.not_in_files} questions of the runs")
     if not evaluation.ids:
         console.note("nothing to do: no question was left to evaluate")
 

@@ -39,6 +39,8 @@ class Evaluation:
         What `keep_going` passed over, with the reason.
     not_in_run : int
         Questions of the files that no run lists; a run says which questions are meant.
+    not_in_files : int
+        Questions of the runs that no file holds.
     rows : dict of (str, int) to dict of str to ndarray, shape (q,)
         For each (policy, budget) and measure, the value of every question; nan where it is not defined.
     settings : dict
@@ -48,6 +50,7 @@ class Evaluation:
     ids: tuple[str, ...]
     skipped: tuple[RecordError, ...]
     not_in_run: int
+    not_in_files: int
     rows: dict[tuple[str, int], dict[str, npt.NDArray[np.float64]]]
     settings: dict[str, Any]
 
@@ -81,6 +84,7 @@ class Evaluation:
                 {"file": fault.file, "line": fault.line, "reason": fault.reason} for fault in self.skipped
             ],
             "not_in_run": self.not_in_run,
+            "not_in_files": self.not_in_files,
             "settings": self.settings,
             "policies": policies,
         }
@@ -216,6 +220,7 @@ def evaluate(
         ids=tuple(ids),
         skipped=tuple(skipped),
         not_in_run=not_in_run,
+        not_in_files=len((run or {}).keys() - {question.id for file in files for question in file.questions}),
         rows={
             key: {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
             for key, columns in rows.items()
