@@ -222,9 +222,10 @@ def _picked(picked: Any) -> dict[str, Any]:
 
 
 _EVALUATE_EPILOG = """\
-measures: recall@5 and all_gold@5 of the retrieved documents; then, of the packed context: answer p1 (the published
-answer_in_context, over all questions) and answer defined (over those whose answer can stand in a text), coverage
-(gold_doc_coverage), all gold (all_gold_in_context), density (gold_token_density), distractors (distractor_docs)."""
+columns: of the retrieved documents, recall@5 and all gold@5; of the packed context, answer p1 (the published
+answer_in_context, over all questions), answer defined (over those whose answer can stand in a text), gold docs
+(gold_doc_coverage), all gold (all_gold_in_context), gold tokens (gold_token_density), other docs (distractor_docs),
+tokens, snippets. Means over the questions where a measure is defined."""
 
 
 def _evaluate_options(parser: _Parser) -> None:
@@ -274,16 +275,16 @@ def _evaluate_options(parser: _Parser) -> None:
 
 
 _COLUMNS = (
-    ("recall@5", "recall@5", 4),
-    ("all_gold@5", "all_gold@5", 4),
-    ("answer p1", "answer_in_context.p1", 4),
-    ("answer defined", "answer_in_context.defined", 4),
-    ("coverage", "gold_doc_coverage", 4),
-    ("all gold", "all_gold_in_context", 4),
-    ("density", "gold_token_density", 4),
-    ("distractors", "distractor_docs", 2),
+    ("recall\n@5", "recall@5", 4),
+    ("all\ngold@5", "all_gold@5", 4),
+    ("answer\np1", "answer_in_context.p1", 4),
+    ("answer\ndefined", "answer_in_context.defined", 4),
+    ("gold\ndocs", "gold_doc_coverage", 4),
+    ("all\ngold", "all_gold_in_context", 4),
+    ("gold\ntokens", "gold_token_density", 4),
+    ("other\ndocs", "distractor_docs", 2),
     ("tokens", "tokens", 1),
-    ("snippets", "snippets", 2),
+    ("snip-\npets", "snippets", 2),
 )
 
 
@@ -317,16 +318,14 @@ def _evaluate(args: argparse.Namespace) -> int:
         console.note("nothing to do: no question was left to evaluate")
 
     def show() -> None:
-        if not evaluation.ids:
-            return
-        rows = []
-        for policy, budget in evaluation.rows:
-            means = evaluation.means(policy, budget)
-            cells = [_figure(means[name], digits) for _, name, digits in _COLUMNS]
-            rows.append([policy, str(budget), *cells])
-        counter = evaluation.settings["counter"]
-        title = f"{len(evaluation.ids)} questions, {len(evaluation.skipped)} skipped; tokens are {counter}"
-        console.print_table(title, ["policy", "budget", *(title for title, _, _ in _COLUMNS)], rows)
+        questions = f"{len(evaluation.ids)} questions, {len(evaluation.skipped)} skipped"
+        for budget in evaluation.settings["budgets"] if evaluation.ids else ():
+            rows = []
+            for policy in dict.fromkeys(policy for policy, _ in evaluation.rows):
+                means = evaluation.means(policy, budget)
+                rows.append([policy, *(_figure(means[name], digits) for _, name, digits in _COLUMNS)])
+            title = f"budget {budget} {evaluation.settings['counter']}; {questions}"
+            console.print_table(title, ["policy", *(title for title, _, _ in _COLUMNS)], rows)
 
     _emit(args, evaluation.as_dict(), show)
     return PARTLY if evaluation.skipped or not evaluation.ids else DONE

@@ -11,28 +11,33 @@ from typing import Any
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table on standard output: names to the left, figures to the right.
 
-    On a terminal where rich is installed (extra `app`) it is drawn by rich; otherwise as aligned text, one line a row.
+    A line break in a column's name makes two lines of it. On a terminal where rich is installed (extra `app`) rich
+    draws the table; otherwise it is aligned text, one line a row.
     """
     if sys.stdout.isatty():
         try:
+            from rich import box
             from rich.console import Console
             from rich.table import Table
         except ImportError:
             pass
         else:
-            table = Table(title=title, title_justify="left")
+            # Without frames, so that eleven columns of figures stand whole on a terminal of 80.
+            table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
             for i, column in enumerate(columns):
-                table.add_column(column, justify="left" if i == 0 else "right")
+                table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True, vertical="bottom")
             for row in rows:
                 table.add_row(*row)
             Console().print(table)
             return
-    widths = [max(map(len, cells)) for cells in zip(columns, *rows)]
+    names = [column.split("\n") for column in columns]
+    height = max(map(len, names))
+    header = list(zip(*([""] * (height - len(name)) + name for name in names)))
+    widths = [max(map(len, cells)) for cells in zip(*header, *rows)]
     print(title)
-    for row in (columns, ["-" * width for width in widths], *rows):
-        first, *others = zip(row, widths)
-        cells = (first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others))
-        print("  ".join(cells).rstrip())
+    for line in (*header, ["-" * width for width in widths], *rows):
+        cells = [cell.rjust(width) for cell, width in zip(line, widths)]
+        print(" ".join((line[0].ljust(widths[0]), *cells[1:])).rstrip())
 
 
 class Progress:
