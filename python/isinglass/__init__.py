@@ -7,6 +7,7 @@ from isinglass.backends import Availability, BackendError, available_backends
 from isinglass.certificate import certify
 from isinglass.problems.packing import PackingProblem, PackingWeights
 from isinglass.problems.qubo import Qubo
+from isinglass.quantization import Quantized, quantize
 from isinglass.result import Certificate, Result
 from isinglass.selecting import Selected, aselect, select
 from isinglass.solving import solve, solve_many
@@ -18,6 +19,7 @@ __all__ = [
     "Certificate",
     "PackingProblem",
     "PackingWeights",
+    "Quantized",
     "Qubo",
     "Result",
     "Selected",
@@ -25,6 +27,7 @@ __all__ = [
     "aselect",
     "available_backends",
     "certify",
+    "quantize",
     "select",
     "solve",
     "solve_many",
