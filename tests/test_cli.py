@@ -320,9 +320,10 @@ def test_evaluate_takes_every_option(run, questions, tmp_path):
     assert json.loads(out)["settings"]["top_k"] is None
 
 
-def test_evaluate_embeds_by_a_function_of_the_user(run, questions, tmp_path, monkeypatch):
+def test_evaluate_embeds_by_a_function_from_the_current_folder(run, questions, tmp_path, monkeypatch):
     (tmp_path / "my_embedding.py").write_text("def embed(texts):\n    return [[len(text), 1.0] for text in texts]\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])
     code, _, err = run("evaluate", questions, "--retriever", "embed", "--embed", "my_embedding:embed")
     assert (code, err) == (0, "")
     code, _, err = run("evaluate", questions, "--retriever", "embed")

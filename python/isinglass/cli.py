@@ -159,6 +159,8 @@ def _function(text: str) -> Callable[..., Any]:
     module, _, name = text.partition(":")
     if not (module and name):
         raise argparse.ArgumentTypeError(f"expected MODULE:FUNCTION, got {text!r}")
+    if "" not in sys.path:  # an installed command does not look in the folder that it is called from
+        sys.path.insert(0, "")
     try:
         function = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
