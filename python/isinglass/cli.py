@@ -171,6 +171,28 @@ def _function(text: str) -> Callable[..., Any]:
     return found
 
 
+def _demo_options(parser: _Parser) -> None:
+    from isinglass.demo import BUDGET
+
+    parser.add_argument("--budget", "-b", type=_count, default=BUDGET, help="tokens that each context may take")
+    parser.add_argument("--question", "-q", metavar="N", type=_count, help="only this question, in detail")
+    _add_output(parser)
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from isinglass import demo
+
+    demonstration = demo.run(args.budget, args.question)
+
+    def show() -> None:
+        from isinglass import demo_tables
+
+        demo_tables.show(demonstration)
+
+    _emit(args, demonstration.as_dict(), show)
+    return DONE
+
+
 def _select_options(parser: _Parser) -> None:
     from isinglass.measure.candidates import GRAINS
     from isinglass.measure.pool import MEASURES, RENDERS
@@ -354,6 +376,7 @@ def _backends(args: argparse.Namespace) -> int:
 
 
 COMMANDS = {
+    "demo": _Command("See every policy pack a sample of questions", _demo_options, _demo),
     "select": _Command("Pick passages for a question under a token budget", _select_options, _select),
     "evaluate": _Command("Compare policies on question files", _evaluate_options, _evaluate),
     "backends": _Command("List the back ends and whether each can run here", _add_output, _backends),

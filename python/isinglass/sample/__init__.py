@@ -18,5 +18,5 @@ def questions() -> tuple[Question, ...]:
 
 
 def passages(question: Question) -> list[dict[str, str]]:
-    """The paragraphs of a question as `isinglass.select` takes them: `title` and `text`."""
-    return [{"title": paragraph.title, "text": paragraph.text} for paragraph in question.paragraphs]
+    """The paragraphs of a question as `isinglass.select` takes them: `id` and `title`, here the same, and `text`."""
+    return [{"id": p.title, "title": p.title, "text": p.text} for p in question.paragraphs]
