@@ -1,0 +1,255 @@
+"""Named random instances for tests and benches: the same seed gives the same instance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isinglass.problems import gate
+from isinglass.problems.gate import Floats
+from isinglass.problems.qubo import Qubo
+
+
+def random_qubo(n: int, density: float = 1.0, low: int = -100, high: int = 100, *, seed: int) -> Qubo:
+    """Uniform integers in [low, high]: every bias, and each pair's coupling with probability `density`.
+
+    References
+    ----------
+    J. E. Beasley, 1998, "Heuristic algorithms for the unconstrained binary quadratic programming problem" (the family,
+    with couplings counted once here).
+    """
+    n, rng = gate.integer("n", n, low=0), _rng(seed)
+    low, high = gate.integer("low", low), gate.integer("high", high, low=low)
+    i, j = _random_pairs(rng, n, density)
+    own = np.arange(n)
+    values = rng.integers(low, high, n + i.size, endpoint=True)
+    return Qubo.from_entries(np.r_[own, i], np.r_[own, j], values, n)
+
+
+def random_max_cut(n: int, density: float = 0.5, weights: Sequence[int] = (1,), *, seed: int) -> Qubo:
+    """The maximum cut of a random graph: each pair is an edge with probability `density`, its weight one of `weights`.
+
+    References
+    ----------
+    G. Rinaldi, 1998, "rudy" (the families g05, pm1s, pm1d).
+    """
+    n, rng = gate.integer("n", n, low=0), _rng(seed)
+    if len(weights) == 0:
+        raise ValueError("weights must hold at least one weight, got none")
+    i, j = _random_pairs(rng, n, density)
+    return Qubo.from_max_cut(i, j, rng.choice(np.asarray(weights), i.size), n)
+
+
+def sherrington_kirkpatrick(n: int, *, seed: int) -> Qubo:
+    """The spin glass ``- sum_{i<j} J_ij s_i s_j / sqrt(n)`` with J_ij drawn from N(0, 1).
+
+    References
+    ----------
+    D. Sherrington and S. Kirkpatrick, 1975, "Solvable model of a spin-glass".
+    """
+    n, rng = gate.integer("n", n, low=0), _rng(seed)
+    i, j = np.triu_indices(n, 1)
+    return Qubo.from_spin_terms(np.zeros(n), i, j, -rng.normal(size=i.size) / np.sqrt(max(n, 1)))
+
+
+def palubeckis(n: int, density: int, seed: int) -> Qubo:
+    """The published family p: integers in [-100, 100] of which couplings are non-zero with `density` per cent.
+
+    `Qubo.sense` is "maximise": the objective is ``-energy``, with couplings counted twice. p3000.1 is
+    ``palubeckis(3000, 50, 31000)``.
+
+    References
+    ----------
+    G. Palubeckis, 2004, "Multistart tabu search strategies for the unconstrained binary quadratic optimization
+    problem".
+    """
+    n, density = gate.integer("n", n, low=0), gate.integer("density", density, low=0, high=100)
+    seed = gate.integer("seed", seed, low=1, high=_LEHMER_MODULUS - 1)
+    u = _lehmer(seed, n + n * (n - 1)) / 2.0**31
+    values = np.floor(201 * u - 100)
+    listed = 100 * u <= density
+    # A value follows each draw that lists a pair, so draws take turns within a run of draws that would all list one.
+    linear = np.zeros(n)
+    rows, columns, couplings = [], [], []
+    at = 0
+    for row in range(n):
+        linear[row] = values[at]
+        pairs = n - 1 - row
+        window = listed[at + 1 : at + 1 + 2 * pairs]
+        place = np.arange(window.size)
+        since = place - np.maximum.accumulate(np.where(window, -1, place))
+        is_value = np.zeros(window.size + 1, dtype=np.bool_)
+        is_value[1:] = window & (since % 2 == 1)
+        draws = np.flatnonzero(~is_value[:-1])[:pairs]
+        hits = np.flatnonzero(window[draws])
+        rows.append(np.full(hits.size, row))
+        columns.append(row + 1 + hits)
+        couplings.append(values[at + 2 + draws[hits]])
+        at += 1 + pairs + hits.size
+    own = np.arange(n)
+    rows, columns, couplings = [own, *rows], [own, *columns], [linear, *couplings]
+    i, j, w = np.concatenate(rows), np.concatenate(columns), np.concatenate(couplings)
+    return Qubo.from_entries(i, j, np.where(i == j, w, 2 * w), n, sense="maximise")
+
+
+_LEHMER_MODULUS = (1 << 31) - 1
+
+
+def _lehmer(seed: int, count: int) -> NDArray[np.int64]:
+    """The next `count` states of s <- 16807 s mod (2^31 - 1), by doubling: a product of two states has 62 bits."""
+    states = np.empty(max(count, 1), dtype=np.int64)
+    states[0] = 16807 * seed % _LEHMER_MODULUS
+    filled, jump = 1, 16807
+    while filled < count:
+        step = min(filled, count - filled)
+        states[filled : filled + step] = states[:step] * jump % _LEHMER_MODULUS
+        filled, jump = filled + step, jump * jump % _LEHMER_MODULUS
+    return states[:count]
+
+
+# --- passages, requirements, penalties -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RagEvidence:
+    """Random scores of passages for requirements, as an evidence problem takes them.
+
+    Attributes
+    ----------
+    relevance : ndarray, shape (n,)
+    support : ndarray of int, shape (m, n)
+        0, 1 (partial) or 2 (direct).
+    requirement_weights : ndarray, shape (m,)
+    redundancy, complementarity : ndarray, shape (n, n)
+        Symmetric, zero diagonal.
+    """
+
+    relevance: Floats
+    support: NDArray[np.int64]
+    requirement_weights: Floats
+    redundancy: Floats
+    complementarity: Floats
+
+
+def rag_evidence(num_passages: int, num_requirements: int, *, seed: int) -> RagEvidence:
+    """Random passages on 2m topics, the first m of which are requirements.
+
+    A passage whose topic is a requirement supports it by 0, 1 or 2 (.25, .5, .25) and, with probability .15, a random
+    one by at least 1; a requirement without a direct passage gets a random one. Embeddings are a topic's centre from
+    N(0, I_16) plus .8 N(0, I_16), unit length; redundancy d is max(0, cos); relevance s is .25 + .25 max_j S_ji +
+    .18 N(0, 1), clipped to [0, 1]; weights are uniform in [.5, 1]; complementarity is .5 (s_i + s_k) (1 - d_ik) where
+    both support something, but nothing in common.
+    """
+    n, m = gate.integer("num_passages", num_passages, low=1), gate.integer("num_requirements", num_requirements, low=1)
+    rng = _rng(seed)
+    topic = rng.integers(0, 2 * m, n)
+    support = np.zeros((m, n), dtype=np.int64)
+    for i in np.flatnonzero(topic < m):
+        support[topic[i], i] = rng.choice(3, p=[0.25, 0.5, 0.25])
+        if rng.random() < 0.15:
+            other = rng.integers(m)
+            support[other, i] = max(support[other, i], 1)
+    lacking = np.flatnonzero((support < 2).all(axis=1))
+    support[lacking, rng.integers(0, n, lacking.size)] = 2
+    weights = rng.uniform(0.5, 1, m)
+    embeddings = rng.normal(size=(2 * m, 16))[topic] + 0.8 * rng.normal(size=(n, 16))
+    embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+    redundancy = np.maximum(0, embeddings @ embeddings.T)
+    np.fill_diagonal(redundancy, 0)
+    relevance = np.clip(0.25 + 0.25 * support.max(axis=0) + 0.18 * rng.normal(size=n), 0, 1)
+    supports = support > 0
+    useful = np.asarray(supports.any(axis=0))
+    apart = np.outer(useful, useful) & (supports.T.astype(int) @ supports == 0)
+    complementarity = np.where(apart, 0.5 * np.add.outer(relevance, relevance) * (1 - redundancy), 0.0)
+    np.fill_diagonal(complementarity, 0)
+    return RagEvidence(relevance, support, weights, redundancy, complementarity)
+
+
+def rag_like(num_passages: int, num_requirements: int, max_passages: int, *, seed: int) -> Qubo:
+    """The penalty QUBO of requirement-aware passage selection on random evidence, in integers.
+
+    Minimise -F plus the squared constraints, with slack variables in bounded binary expansions; the objective is
+    scaled by 10 and rounded, penalties are 300 (at most `max_passages` passages) and 200. Variables are named
+    ``("x", i)``, ``("yP", j)``, ``("yD", j)``, ``("q", bit)``, ``("vP", j, bit)``, ``("vD", j, bit)``, ``("m", j)``.
+
+    Parameters
+    ----------
+    num_passages, num_requirements, max_passages : int
+    seed : int
+
+    Notes
+    -----
+    F = sum_i (10 s_i + 10 sum_j w_j S_ji - 20 [i supports nothing] - 2) x_i + sum_j w_j (4 yP_j + 10 yD_j)
+    + sum_{i<k} (8 b_ik - 10 rho_ik d_ik) x_i x_k, where rho is the Jaccard overlap of what i and k support, or .25
+    where they share nothing. Easy for moves that swap passages; what makes these models hard is the penalties.
+
+    References
+    ----------
+    QUBO context selection for RAG, 2026 (the model; penalties and the weight 2 are ours).
+    """
+    most = gate.integer("max_passages", max_passages, low=1)
+    evidence = rag_evidence(num_passages, num_requirements, seed=seed)
+    m, n = evidence.support.shape
+    supports, direct = evidence.support > 0, evidence.support == 2
+    shared = supports.T.astype(int) @ supports
+    either = supports.sum(axis=0)[:, np.newaxis] + supports.sum(axis=0) - shared
+    rho = np.where(shared > 0, shared / np.maximum(either, 1), 0.25)
+    gain = 10 * (evidence.relevance + evidence.requirement_weights @ evidence.support) - 20 * ~supports.any(axis=0) - 2
+    together = np.triu(8 * evidence.complementarity - 10 * rho * evidence.redundancy, 1)
+
+    names: list[tuple[str | int, ...]] = []
+
+    def add(*new: tuple[str | int, ...]) -> NDArray[np.int64]:
+        names.extend(new)
+        return np.arange(len(names) - len(new), len(names))
+
+    def add_slack(bound: int, *name: str | int) -> tuple[NDArray[np.int64], list[int]]:
+        weights = _bounded_bits(bound)
+        return add(*((*name, bit) for bit in range(len(weights)))), weights
+
+    x, partly, directly = (add(*((name, k) for k in range(size))) for name, size in (("x", n), ("yP", m), ("yD", m)))
+    squares = []  # (penalty, columns, factors, target) of each constraint
+    columns, weights = add_slack(most, "q")
+    squares.append((300, np.r_[x, columns], np.r_[np.ones(n), weights], most))
+    for j in range(m):
+        for name, y, covers in (("vP", partly[j], supports[j]), ("vD", directly[j], direct[j])):
+            by = np.flatnonzero(covers)
+            columns, weights = add_slack(min(most, by.size), name, j)
+            squares.append((200, np.r_[y, x[by], columns], np.r_[1, -np.ones(by.size), weights], 0))
+        squares.append((200, np.r_[directly[j], partly[j], add(("m", j))], np.array([1.0, -1.0, 1.0]), 0))
+
+    Q = np.zeros((len(names), len(names)))
+    Q[:n, :n] = -np.rint(10 * (together + np.diag(gain)))
+    Q[partly, partly] = -np.rint(40 * evidence.requirement_weights)
+    Q[directly, directly] = -np.rint(100 * evidence.requirement_weights)
+    offset = 0
+    for penalty, columns, factors, target in squares:
+        Q[np.ix_(columns, columns)] += penalty * np.outer(factors, factors)
+        Q[columns, columns] -= 2 * penalty * target * factors
+        offset += penalty * target**2
+    return Qubo(Q, offset, labels=names)
+
+
+def _bounded_bits(bound: int) -> list[int]:
+    """Weights of bits whose sums are 0 .. bound, each of them and no more: 1, 2, 4 ... and the rest."""
+    count = bound.bit_length()
+    return [1 << k for k in range(count - 1)] + ([bound - (1 << (count - 1)) + 1] if count else [])
+
+
+def _rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(gate.integer("seed", seed, low=0, high=(1 << 64) - 1))
+
+
+def _random_pairs(rng: np.random.Generator, n: int, density: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    share = gate.number("density", density, low=0)
+    if share > 1:
+        raise ValueError(f"density must be in [0, 1], got {density!r}")
+    if share == 1:
+        i, j = np.triu_indices(n, 1)
+        return i.astype(np.int64), j.astype(np.int64)
+    columns = [i + 1 + np.flatnonzero(rng.random(n - 1 - i) < share) for i in range(n)]
+    rows = np.repeat(np.arange(n), [part.size for part in columns])
+    return rows, np.concatenate([np.zeros(0, dtype=np.int64), *columns])
