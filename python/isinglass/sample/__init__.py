@@ -1,7 +1,8 @@
 """Twelve questions about an invented archipelago, written for this package: for the demonstration and first steps.
 
 Each has ten short paragraphs, of which two to four are needed; some others are near-duplicates, most are lures. The
-file is what `isinglass evaluate` reads. It shows how policies behave, and is far too small to rank them.
+file is what `isinglass evaluate` reads. It shows how policies behave and cannot rank them: it is small, and its texts
+were revised until policies differed on it.
 """
 
 from importlib.resources import as_file, files
