@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 
 namespace isinglass {
 namespace {
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 /// A packing problem together with the NumPy arrays that it views.
 struct PackingHandle {
@@ -213,18 +216,18 @@ void register_packing(py::module_& m) {
       py::arg("progress"));
   m.def(
       "cosine_similarity",
-      [](const Array<float>& embeddings) {
+      [](const Array<float>& embeddings, int threads) {
         if (embeddings.ndim() != 2) throw std::invalid_argument("embeddings must be 2-D");
         const auto n = static_cast<std::size_t>(embeddings.shape(0)), d = static_cast<std::size_t>(embeddings.shape(1));
         py::array_t<float> similarity({n, n});
         float* out = similarity.mutable_data();
-        {
-          py::gil_scoped_release nogil;
-          cosine_similarity(embeddings.data(), n, d, out);
-        }
+        controlled(kNoLimit, py::none(), [&](Control& control) {
+          cosine_similarity(embeddings.data(), n, d, out, threads, control);
+          return 0;
+        });
         return similarity;
       },
-      strict("embeddings"));
+      strict("embeddings"), py::arg("threads"));
 }
 
 }  // namespace isinglass

@@ -173,12 +173,14 @@ double saturation_slope(double x, double cap, double width) {
   return std::clamp(0.5 + (cap - x) / (2 * width * cap), 0.0, 1.0);
 }
 
-/// The linear function above F that touches the relaxation at a point: `constant + sum of coefficient`.
+/// The linear function above F that touches the relaxation at a point: `constant + sum of coefficient`. Half made, and
+/// no bound, once the control has stopped.
 class Tangent {
  public:
-  explicit Tangent(const PackingProblem& problem)
+  Tangent(const PackingProblem& problem, Control& control)
       : problem_(problem),
         view_(problem.view()),
+        control_(control),
         coefficient_(padded(view_.n), 0.0),
         threshold_(problem.facility_scale() > 0 ? padded(view_.n) : 0, 0.0f) {}
 
@@ -190,6 +192,7 @@ class Tangent {
     double constant = 0;
     if (!point.mass_.empty()) {
       for (std::size_t i = 0; i < view_.n; ++i) {
+        if (i % kRowsBetween == 0 && control_.stop()) return 0;
         const double slope = saturation_slope(point.mass_[i], problem_.cap()[i], width);
         constant += (1 - slope) * problem_.cap()[i];
         // The matrix is symmetric: row i is what each item adds to i.
@@ -240,6 +243,7 @@ class Tangent {
     double constant = 0;
     std::vector<float> row(view_.n, 0.0f);
     for (std::size_t i = 0; i < view_.n; ++i) {
+      if (i % kRowsBetween == 0 && control_.stop()) return 0;
       for_row(view_, i, [&](std::size_t j, float value, std::size_t) { row[j] = value; });
       near.clear();
       for (std::size_t j : support) {
@@ -259,6 +263,7 @@ class Tangent {
       for_row(view_, i, [&](std::size_t j, float, std::size_t) { row[j] = 0; });
     }
     for (std::size_t j = 0; j < view_.n; ++j) {
+      if (j % kRowsBetween == 0 && control_.stop()) return 0;
       double gained = 0;
       if (view_.similarity != nullptr) {
         gained = packing_kernels().facility_gain(problem_.row(j), threshold_.data(), problem_.row_length());
@@ -272,8 +277,11 @@ class Tangent {
     return constant;
   }
 
+  static constexpr std::size_t kRowsBetween = 64;  // two looks at the clock
+
   const PackingProblem& problem_;
   const PackingView& view_;
+  Control& control_;
   std::vector<double> coefficient_, slope_;
   std::vector<float> threshold_;
 };
@@ -346,7 +354,7 @@ class LineSearch {
 };
 
 /// OPT <= F(S) + the best fractional knapsack of the exact gains at S.
-double exact_online_bound(const PackingProblem& problem, std::span<const Item> selection) {
+double exact_online_bound(const PackingProblem& problem, std::span<const Item> selection, Control& control) {
   PackingState state;
   state.reset(problem);
   for (Item item : selection) state.add(item);
@@ -355,6 +363,7 @@ double exact_online_bound(const PackingProblem& problem, std::span<const Item> s
   std::vector<std::uint8_t> in_set(problem.size(), 0);
   for (Item item : selection) in_set[static_cast<std::size_t>(item)] = 1;
   for (std::size_t i = 0; i < problem.size(); ++i) {
+    if (i % 64 == 0 && control.stop()) return std::numeric_limits<double>::infinity();
     if (problem.eligible()[i] && !in_set[i]) knapsack.push(static_cast<Item>(i), state.gain(static_cast<Item>(i)));
   }
   const double slack = problem.gain_slack() * static_cast<double>(problem.size() + 1);
@@ -371,9 +380,13 @@ Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, C
   for (Item item : selection) {
     if (std::find(pinned.begin(), pinned.end(), item) == pinned.end()) with_pinned.push_back(item);
   }
+  const auto eligible = problem.eligible();
+  if (std::find(eligible.begin(), eligible.end(), std::uint8_t{1}) == eligible.end()) {
+    return {evaluate(problem, pinned), BoundMethod::total};  // the only solution is the optimum
+  }
   Bound bound{total_bound(problem), BoundMethod::total};
-  bound.lower_to(exact_online_bound(problem, pinned), BoundMethod::online);
-  bound.lower_to(exact_online_bound(problem, with_pinned), BoundMethod::online);
+  bound.lower_to(exact_online_bound(problem, pinned, control), BoundMethod::online);
+  bound.lower_to(exact_online_bound(problem, with_pinned, control), BoundMethod::online);
   if (level == CertificateLevel::tight) {
     bound.lower_to(concave_bound(problem, with_pinned, control), BoundMethod::concave);
   }
@@ -386,7 +399,7 @@ double concave_bound(const PackingProblem& problem, std::span<const Item> start,
   constexpr int kPatience = 8;        // steps without
   constexpr double kProgress = 5e-4;  // so much relative improvement
   Relaxation at(problem), corner(problem);
-  Tangent tangent(problem);
+  Tangent tangent(problem, control);
   LineSearch line(problem);
   FractionalKnapsack knapsack;
   knapsack.reset(problem);
@@ -397,6 +410,7 @@ double concave_bound(const PackingProblem& problem, std::span<const Item> start,
   for (int step = 0, idle = 0; step < kSteps && idle < kPatience && !control.stop(); ++step) {
     const double width = std::max(0.02, 0.4 / (1 + step));
     double bound = tangent.at(at, width);
+    if (control.reason() != StopReason::none) break;
     for (Item item : view.pinned) bound += tangent.coefficient()[static_cast<std::size_t>(item)];
     knapsack.clear();
     for (std::size_t j = 0; j < view.n; ++j) {

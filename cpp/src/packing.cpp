@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "isinglass/packing_kernels.hpp"
+#include "isinglass/parallel.hpp"
 #include "packing_rows.hpp"
 
 namespace isinglass {
@@ -65,11 +66,12 @@ PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
       diversity_total = s.total();
     }
     if (!view.groups.empty()) diversity_scale_ = ratio_or_zero(view.diversity_weight, diversity_total);
-    largest_gain += view.relevance_weight + diversity_scale_ * std::sqrt(total);
+    largest_gain += relevance_scale_ * total + diversity_scale_ * std::sqrt(total);
   }
   if (!view.coverage.row_start.empty()) {
-    coverage_scale_ = ratio_or_zero(view.coverage_weight, sum(view.term_weights));
-    largest_gain += view.coverage_weight;
+    const double total = sum(view.term_weights);
+    coverage_scale_ = ratio_or_zero(view.coverage_weight, total);
+    largest_gain += coverage_scale_ * total;
     const bool unit = std::all_of(view.term_weights.begin(), view.term_weights.end(), [](double w) { return w == 1; });
     if (unit && view.term_weights.size() <= 64) {
       coverage_mask_.assign(n, 0);
@@ -107,7 +109,7 @@ PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
       }
       total_cap_ = sum(std::span<const double>(cap_).first(n));
       representation_scale_ = ratio_or_zero(view.representation_weight, total_cap_);
-      largest_gain += view.representation_weight;
+      largest_gain += representation_scale_ * total_cap_;
     }
     if (view.facility_location_weight > 0) {
       LaneSum s;
@@ -116,8 +118,9 @@ PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
         for_row(view, i, [&](std::size_t, float value, std::size_t) { nearest = std::max(nearest, value); });
         s.add(i, static_cast<double>(nearest));
       }
-      facility_scale_ = ratio_or_zero(view.facility_location_weight, s.total());
-      largest_gain += view.facility_location_weight;
+      const double total = s.total();
+      facility_scale_ = ratio_or_zero(view.facility_location_weight, total);
+      largest_gain += facility_scale_ * total;
     }
   }
 
@@ -312,18 +315,20 @@ double evaluate(const PackingProblem& problem, std::span<const Item> selection) 
   return value;
 }
 
-void cosine_similarity(const float* embeddings, std::size_t n, std::size_t d, float* similarity) {
+void cosine_similarity(const float* embeddings, std::size_t n, std::size_t d, float* similarity, int threads,
+                       Control& control) {
   const PackingKernels& kernels = packing_kernels();
   std::vector<double> norm(n);
   for (std::size_t i = 0; i < n; ++i) norm[i] = std::sqrt(kernels.dot(embeddings + i * d, embeddings + i * d, d));
-  for (std::size_t i = 0; i < n; ++i) {
+  parallel_for(n, threads, control, [&](std::size_t i) {
     similarity[i * n + i] = norm[i] > 0 ? 1.0f : 0.0f;
     for (std::size_t j = i + 1; j < n; ++j) {
+      if (j % 4096 == 0 && control.stop()) return;
       const double scale = norm[i] * norm[j];
       const double cosine = scale > 0 ? kernels.dot(embeddings + i * d, embeddings + j * d, d) / scale : 0;
       similarity[i * n + j] = similarity[j * n + i] = static_cast<float>(std::clamp(cosine, 0.0, 1.0));
     }
-  }
+  });
 }
 
 }  // namespace isinglass

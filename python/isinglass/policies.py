@@ -307,6 +307,7 @@ def submodular(basket: Basket, method: str | None = None, backend: str = "auto",
         if i not in pinned:
             basket.take(i)
     basket.result, basket.items = result, tuple(items.tolist())
+    assert result.selection is not None
     core = problem.core()
     for item, i in enumerate(items.tolist()):
         if i not in basket.gains:

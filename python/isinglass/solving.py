@@ -132,12 +132,9 @@ def solve_many(
         In the order of `problems`.
     """
     batch = list(problems)
-    if seed is None or isinstance(seed, (int, np.integer)):
-        seeds = [_seed(seed)] * len(batch)
-    else:
-        seeds = [_seed(s) for s in seed]
-        if len(seeds) != len(batch):
-            raise ValueError(f"seed must be one integer or {len(batch)}, got {len(seeds)}")
+    seeds = [_seed(s) for s in seed] if isinstance(seed, (Sequence, np.ndarray)) else [_seed(seed)] * len(batch)
+    if len(seeds) != len(batch):
+        raise ValueError(f"seed must be one integer or {len(batch)}, got {len(seeds)}")
     keywords = {"certificate": certificate, "memory_limit": memory_limit, **options}
     if executor is not None:
         futures = [

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "isinglass/control.hpp"
+
 namespace isinglass {
 
 struct PackingKernels;
@@ -152,7 +154,9 @@ struct Spending {
 Spending spending(const PackingView& view, std::span<const Item> selection);
 
 /// Cosine similarities of the rows of `embeddings` (n, d), negative ones 0, as a symmetric (n, n) matrix with fixed
-/// order of summation. A row of zeros has similarity 0 to all, itself included.
-void cosine_similarity(const float* embeddings, std::size_t n, std::size_t d, float* similarity);
+/// order of summation, the same for any threads; undefined once `control` has stopped. A row of zeros has similarity 0
+/// to all, itself included.
+void cosine_similarity(const float* embeddings, std::size_t n, std::size_t d, float* similarity, int threads,
+                       Control& control);
 
 }  // namespace isinglass

@@ -445,7 +445,9 @@ class PackingProblem:
         similarity = self.similarity if isinstance(self.similarity, np.ndarray) else None
         sparse = self.similarity if isinstance(self.similarity, Csr) else None
         if self.similarity_bytes:
-            similarity = _core.cosine_similarity(np.ascontiguousarray(self.embeddings, dtype=np.float32))
+            similarity = _core.cosine_similarity(
+                np.ascontiguousarray(self.embeddings, dtype=np.float32), _core.available_cores()
+            )
         weights = self.weights
         return _core.PackingCore(
             costs=self.costs,
