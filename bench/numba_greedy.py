@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(fastmath=True, cache=True)
+@njit(fastmath=True)
 def _gain(j, similarity, headroom, relevance, terms_of, covered, group, mass, c_rel, c_cov, c_rep, c_div):
     row = similarity[j]
     represented = 0.0
@@ -25,7 +25,7 @@ def _gain(j, similarity, headroom, relevance, terms_of, covered, group, mass, c_
     return c_rel * relevance[j] + c_cov * new + c_rep * represented + c_div * spread
 
 
-@njit(fastmath=True, cache=True)
+@njit(fastmath=True)
 def lazy_greedy(similarity, cap, relevance, terms_of, group, num_groups, costs, budget, weights):
     """Items in order of choice and the value reached. `cap` = saturation times the row sums of `similarity`."""
     n = relevance.size

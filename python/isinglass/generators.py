@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,30 @@ from numpy.typing import NDArray
 from isinglass.problems import gate
 from isinglass.problems.gate import Floats
 from isinglass.problems.qubo import Qubo
+
+
+def packing_arrays(n: int, *, num_terms: int = 8, num_clusters: int = 5, seed: int) -> dict[str, NDArray[Any]]:
+    """Arguments of a PackingProblem as retrieval brings them: clusters of alike items, a few to a document.
+
+    Returns
+    -------
+    dict
+        costs (n,) int in [3, 40), relevance (n,) in [0, 1), similarity (n, n) float32 (cosines of clustered rows,
+        negative ones 0), coverage (n, num_terms) bool with a share of .3, groups (n,) int, about three items each.
+    """
+    n, rng = gate.integer("n", n, low=0), _rng(seed)
+    rows = rng.normal(size=(n, 8)) + 0.7 * rng.normal(size=(num_clusters, 8))[rng.integers(0, num_clusters, n)]
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    similarity = np.clip(rows @ rows.T, 0, 1).astype(np.float32)
+    similarity = np.maximum(similarity, similarity.T)
+    np.fill_diagonal(similarity, 1)
+    return {
+        "costs": rng.integers(3, 40, n),
+        "relevance": rng.random(n),
+        "similarity": similarity,
+        "coverage": rng.random((n, num_terms)) < 0.3,
+        "groups": rng.integers(0, max(1, n // 3), n),
+    }
 
 
 def random_qubo(n: int, density: float = 1.0, low: int = -100, high: int = 100, *, seed: int) -> Qubo:
