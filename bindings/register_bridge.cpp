@@ -1,0 +1,266 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arrays.hpp"
+#include "controlled.hpp"
+#include "isinglass/bridge.hpp"
+#include "isinglass/elementary.hpp"
+#include "isinglass/parallel.hpp"
+#include "isinglass/text.hpp"
+
+namespace isinglass {
+namespace {
+
+/// Python strings seen as UTF-8, without a copy where they are ASCII, and kept alive.
+class Strings {
+ public:
+  std::string_view view(py::handle text) {
+    if (!PyUnicode_Check(text.ptr())) {
+      throw py::type_error("texts must be strings, got " + std::string(py::str(py::type::handle_of(text))));
+    }
+    owners_.push_back(py::reinterpret_borrow<py::object>(text));
+    Py_ssize_t size = 0;
+    if (const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) return {utf8, static_cast<std::size_t>(size)};
+    // A lone surrogate, which strict UTF-8 has no form for; it is no letter and no space.
+    PyErr_Clear();
+    PyObject* bytes = PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass");
+    if (bytes == nullptr) throw py::error_already_set();
+    owners_.push_back(py::reinterpret_steal<py::object>(bytes));
+    return {PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))};
+  }
+
+ private:
+  std::vector<py::object> owners_;
+};
+
+/// The texts of one question.
+struct BridgeInput {
+  std::string_view question;
+  std::vector<std::string_view> titles;
+  std::vector<BridgePassage> passages;
+  std::vector<std::vector<std::string_view>> pieces;
+};
+
+/// @param given  (question, titles of the documents, document of each passage, whether it opens it, its text or pieces)
+BridgeInput read_input(const py::tuple& given, Strings& strings) {
+  BridgeInput input;
+  input.question = strings.view(given[0]);
+  for (py::handle title : given[1].cast<py::list>()) input.titles.push_back(strings.view(title));
+  const auto documents = given[2].cast<py::list>(), opens = given[3].cast<py::list>(),
+             texts = given[4].cast<py::list>();
+  input.passages.reserve(texts.size());
+  input.pieces.reserve(texts.size());
+  for (std::size_t p = 0; p < texts.size(); ++p) {
+    BridgePassage passage;
+    passage.document = documents[p].cast<std::size_t>();
+    passage.opens = opens[p].cast<bool>();
+    if (const py::handle text = texts[p]; PyUnicode_Check(text.ptr())) {
+      passage.text = strings.view(text);
+    } else {
+      auto& pieces = input.pieces.emplace_back();
+      for (py::handle piece : text.cast<py::list>()) pieces.push_back(strings.view(piece));
+      passage.pieces = pieces;
+    }
+    input.passages.push_back(passage);
+  }
+  return input;
+}
+
+std::unique_ptr<Bridge> build(const BridgeInput& input, bool ascii_words, const CharacterTable* table) {
+  return std::make_unique<Bridge>(input.question, input.titles, input.passages,
+                                  ascii_words ? WordRule::ascii : WordRule::unicode, table);
+}
+
+/// One number of every sentence (or document) as a read-only array; kNobody becomes -1.
+template <class T, class Items, class Get>
+py::array_t<T> column(const Items& items, Get get) {
+  std::vector<T> values;
+  values.reserve(items.size());
+  for (const auto& item : items) values.push_back(static_cast<T>(get(item)));
+  return to_array<T>(values);
+}
+
+BridgeWeights weights_of(const std::array<double, 7>& w) { return {w[0], w[1], w[2], w[3], w[4], w[5], w[6]}; }
+
+py::tuple chosen(const BridgeChoice& choice) {
+  return py::make_tuple(to_array<std::int64_t>(choice.order), to_array<double>(choice.keys),
+                        to_array<double>(choice.fresh), choice.cost);
+}
+
+}  // namespace
+
+void register_bridge(py::module_& m) {
+  py::class_<CharacterTable>(m, "CharacterTable")
+      .def(py::init([](const Array<std::uint8_t>& properties, const Array<std::uint32_t>& folded,
+                       const Array<std::uint32_t>& expansion) {
+             const auto bytes = vector_view(properties, "properties");
+             const auto flat = vector_view(expansion, "expansion");
+             std::vector<std::array<std::uint32_t, 3>> rows(flat.size() / 3);
+             for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = {flat[3 * i], flat[3 * i + 1], flat[3 * i + 2]};
+             return CharacterTable({bytes.begin(), bytes.end()}, vector_view(folded, "folded"), rows);
+           }),
+           strict("properties"), strict("folded"), strict("expansion"));
+
+  py::class_<Bridge>(m, "Bridge")
+      .def(py::init([](const py::tuple& given, bool ascii_words, const CharacterTable* table) {
+             Strings strings;
+             const BridgeInput input = read_input(given, strings);
+             py::gil_scoped_release nogil;
+             return build(input, ascii_words, table);
+           }),
+           py::arg("given"), py::arg("ascii_words"), py::arg("table").none(true))
+      .def("__len__", [](const Bridge& self) { return self.sentences().size(); })
+      .def_property_readonly(
+          "passage",
+          [](const Bridge& b) { return column<std::int64_t>(b.sentences(), [](const auto& s) { return s.passage; }); })
+      .def_property_readonly(
+          "position",
+          [](const Bridge& b) { return column<std::int64_t>(b.sentences(), [](const auto& s) { return s.position; }); })
+      .def_property_readonly(
+          "document",
+          [](const Bridge& b) { return column<std::int64_t>(b.sentences(), [](const auto& s) { return s.document; }); })
+      .def_property_readonly("start",
+                             [](const Bridge& b) {
+                               return column<std::int64_t>(b.sentences(),
+                                                           [](const auto& s) { return s.characters_before; });
+                             })
+      .def_property_readonly("end",
+                             [](const Bridge& b) {
+                               return column<std::int64_t>(
+                                   b.sentences(), [](const auto& s) { return s.characters_before + s.characters; });
+                             })
+      .def_property_readonly(
+          "tokens",
+          [](const Bridge& b) { return column<std::int64_t>(b.sentences(), [](const auto& s) { return s.tokens; }); })
+      .def_property_readonly(
+          "match", [](const Bridge& b) { return column<double>(b.sentences(), [](const auto& s) { return s.match; }); })
+      .def_property_readonly(
+          "names", [](const Bridge& b) { return column<double>(b.sentences(), [](const auto& s) { return s.names; }); })
+      .def_property_readonly(
+          "leads_to",
+          [](const Bridge& b) { return column<std::int64_t>(b.sentences(), [](const auto& s) { return s.leads_to; }); })
+      .def_property_readonly(
+          "first", [](const Bridge& b) { return column<bool>(b.sentences(), [](const auto& s) { return s.first; }); })
+      .def_property_readonly(
+          "named", [](const Bridge& b) { return column<double>(b.documents(), [](const auto& d) { return d.named; }); })
+      .def_property_readonly(
+          "through",
+          [](const Bridge& b) { return column<std::int64_t>(b.documents(), [](const auto& d) { return d.through; }); })
+      .def_property_readonly(
+          "in_question",
+          [](const Bridge& b) { return column<bool>(b.documents(), [](const auto& d) { return d.in_question; }); })
+      .def_property_readonly(
+          "title_tokens",
+          [](const Bridge& b) {
+            return to_array<std::int64_t>(std::vector<std::int64_t>(b.title_tokens().begin(), b.title_tokens().end()));
+          })
+      .def_property_readonly("kept_as", [](const Bridge& b) { return to_array<std::int64_t>(b.kept_as()); })
+      .def_property_readonly(
+          "idf", [](const Bridge& b) { return to_array<double>(std::vector<double>(b.idf().begin(), b.idf().end())); })
+      .def_property_readonly("coverage",
+                             [](const Bridge& b) {
+                               const std::size_t n = b.sentences().size(), q = b.idf().size();
+                               py::array_t<std::uint8_t> held({n, q});
+                               std::uint8_t* out = held.mutable_data();
+                               for (std::size_t i = 0; i < n; ++i) {
+                                 for (std::size_t t = 0; t < q; ++t)
+                                   out[i * q + t] = b.terms(i)[t / 64] >> (t % 64) & 1;
+                               }
+                               return held;
+                             })
+      .def(
+          "worth",
+          [](const Bridge& b, const std::array<double, 7>& weights) {
+            std::vector<double> worth(b.sentences().size());
+            for (std::size_t i = 0; i < worth.size(); ++i) worth[i] = b.worth(i, weights_of(weights));
+            return to_array<double>(worth);
+          },
+          py::arg("weights"))
+      .def(
+          "keys",
+          [](const Bridge& b, const std::array<double, 7>& weights, const std::vector<std::size_t>& chosen,
+             const OptionalArray<std::int64_t>& costs) {
+            return to_array<double>(b.keys(weights_of(weights), chosen, vector_view(costs, "costs")));
+          },
+          py::arg("weights"), py::arg("chosen"), strict("costs"))
+      .def(
+          "pick",
+          [](const Bridge& b, const std::array<double, 7>& weights, std::int64_t budget, std::size_t max_items,
+             const OptionalArray<std::int64_t>& costs, const OptionalArray<std::int64_t>& title_costs,
+             const std::vector<std::size_t>& pinned) {
+            const BridgeLimits limits{budget, max_items, vector_view(costs, "costs"),
+                                      vector_view(title_costs, "title_costs"), pinned};
+            const BridgeChoice choice = [&] {
+              py::gil_scoped_release nogil;
+              return b.pick(weights_of(weights), limits);
+            }();
+            return chosen(choice);
+          },
+          py::arg("weights"), py::arg("budget"), py::arg("max_items"), strict("costs"), strict("title_costs"),
+          py::arg("pinned"));
+
+  m.def(
+      "bridge_many",
+      [](const py::list& given, bool ascii_words, const CharacterTable* table, int threads) {
+        Strings strings;
+        std::vector<BridgeInput> inputs;
+        inputs.reserve(given.size());
+        for (py::handle one : given) inputs.push_back(read_input(one.cast<py::tuple>(), strings));
+        return controlled(std::numeric_limits<double>::infinity(), py::none(), [&](Control& control) {
+          std::vector<std::unique_ptr<Bridge>> bridges(inputs.size());
+          parallel_for(inputs.size(), threads, control,
+                       [&](std::size_t i) { bridges[i] = build(inputs[i], ascii_words, table); });
+          return bridges;
+        });
+      },
+      py::arg("given"), py::arg("ascii_words"), py::arg("table").none(true), py::arg("threads"));
+  m.def(
+      "pick_many",
+      [](const std::vector<const Bridge*>& bridges, const std::array<double, 7>& weights, std::int64_t budget,
+         bool titled, int threads) {
+        std::vector<BridgeChoice> choices(bridges.size());
+        controlled(std::numeric_limits<double>::infinity(), py::none(), [&](Control& control) {
+          parallel_for(bridges.size(), threads, control, [&](std::size_t i) {
+            BridgeLimits limits;
+            limits.budget = budget;
+            if (titled) limits.title_costs = bridges[i]->title_tokens();
+            choices[i] = bridges[i]->pick(weights_of(weights), limits);
+          });
+          return true;
+        });
+        py::list answers(choices.size());
+        for (std::size_t i = 0; i < choices.size(); ++i) answers[i] = chosen(choices[i]);
+        return answers;
+      },
+      py::arg("bridges"), py::arg("weights"), py::arg("budget"), py::arg("titled"), py::arg("threads"));
+  m.def(
+      "cut_sentences",
+      [](const py::str& text, const CharacterTable* table) {
+        Strings strings;
+        const std::string_view view = strings.view(text);
+        std::vector<Span> spans;
+        cut_sentences(view, table, spans);
+        std::vector<std::pair<std::size_t, std::size_t>> characters;
+        std::size_t at = 0, counted = 0;
+        const auto to_characters = [&](std::size_t byte) {
+          for (; at < byte; ++counted) next_code_point(view, at);
+          return counted;
+        };
+        for (const Span& span : spans) {
+          const std::size_t begin = to_characters(span.begin);
+          characters.emplace_back(begin, to_characters(span.end));
+        }
+        return characters;
+      },
+      py::arg("text"), py::arg("table").none(true));
+  m.def("natural_logarithm", &natural_logarithm, py::arg("x"));
+  m.def("exponential", &exponential, py::arg("x"));
+}
+
+}  // namespace isinglass

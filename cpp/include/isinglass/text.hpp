@@ -1,0 +1,188 @@
+// Sentences, words and stems of UTF-8 text.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace isinglass {
+
+/// What a character is, as bits of one byte.
+enum Property : std::uint8_t {
+  kSpace = 1,
+  kLetter = 2,
+  kWord = 4,  // letter, digit or number
+  kLower = 8,
+  kDigit = 16,
+  kDecimal = 32,    // a digit of a place-value system
+  kMark = 64,       // combining mark or joiner
+  kUnspaced = 128,  // of a script written without spaces: each character is a word of its own
+};
+
+/// Properties and case folding of all characters. Filled by the caller, so that the words counted here are those that
+/// the rest of the program counts.
+class CharacterTable {
+ public:
+  /// @param properties   of each code point from 0; those beyond the end have none
+  /// @param folded       code points that case folding changes, ascending
+  /// @param expansion    what each becomes: up to three code points, 0 = none
+  CharacterTable(std::vector<std::uint8_t> properties, std::span<const std::uint32_t> folded,
+                 std::span<const std::array<std::uint32_t, 3>> expansion);
+
+  std::uint8_t properties(std::uint32_t c) const { return c < properties_.size() ? properties_[c] : 0; }
+
+  /// visit(code point) for each character of the case folding of `c`.
+  template <class Visit>
+  void fold(std::uint32_t c, Visit&& visit) const {
+    const std::uint16_t at = c < fold_.size() ? fold_[c] : 0;
+    if (at == 0) return visit(c);
+    for (std::uint32_t f : expansion_[at]) {
+      if (f != 0) visit(f);
+    }
+  }
+
+ private:
+  std::vector<std::uint8_t> properties_;
+  std::vector<std::uint16_t> fold_;  // 0: unchanged; else a row of expansion_
+  std::vector<std::array<std::uint32_t, 3>> expansion_;
+};
+
+/// Which rule makes the words.
+enum class WordRule {
+  unicode,  // runs of letters, digits and their marks, case folded
+  ascii,    // runs of [A-Za-z0-9], in lower case: Bala (2026)
+};
+
+struct Span {
+  std::size_t begin = 0, end = 0;  // bytes, end excluded
+};
+
+/// Sentences of `text`, without the white space around them. One ends at white space after `.`, `!`, `?` or an
+/// ellipsis and any closing quotes or brackets, at a full stop of a script that puts none, and at a blank line; but not
+/// after an initial or a common abbreviation, nor before a small letter. `table` may be null for ASCII text.
+void cut_sentences(std::string_view text, const CharacterTable* table, std::vector<Span>& sentences);
+
+bool is_ascii(std::string_view text);
+
+/// The first five characters of a folded word, a stemmer without rules; equal exactly when they are equal.
+struct Stem {
+  std::uint64_t head = 0, tail = 0;
+  friend bool operator==(const Stem&, const Stem&) = default;
+};
+
+struct Word {
+  Stem stem;
+  std::uint32_t length = 0;  // characters of the folded word
+  bool digits = true;        // no other character among the first five
+  bool unspaced = false;
+};
+
+/// Whether a word says what a text is about: longer than two characters (or, by the Unicode rule, numeric or of an
+/// unspaced script) and no stop word of Bala (2026).
+bool is_content(const Word& word, WordRule rule);
+
+/// Whether two texts are equal but for case and white space.
+bool equal_folded(std::string_view a, std::string_view b, const CharacterTable* table);
+
+/// The code point at `at`, which moves behind it. Surrogates and other ill-formed bytes decode to something, never
+/// beyond the end.
+inline std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
+  const std::uint32_t lead = byte(at);
+  const std::size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (length == 1 || at + length > text.size()) {
+    ++at;
+    return lead;
+  }
+  std::uint32_t c = lead & (0xffu >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) c = c << 6 | (byte(at + i) & 0x3fu);
+  at += length;
+  return c;
+}
+
+inline constexpr auto kAsciiWord = [] {
+  std::array<char, 256> folded{};  // the lower-case letter or digit, 0 for all else
+  for (int c = '0'; c <= '9'; ++c) folded[c] = static_cast<char>(c);
+  for (int c = 'a'; c <= 'z'; ++c) folded[c] = folded[c - 'a' + 'A'] = static_cast<char>(c);
+  return folded;
+}();
+
+/// Collects the characters of one word.
+class WordBuilder {
+ public:
+  void add(std::uint32_t c, bool digit) {
+    if (word_.length < 5) {
+      pack(c, word_.length);
+      word_.digits &= digit;
+    }
+    ++word_.length;
+  }
+  /// A run of ASCII letters and digits at once.
+  void add_ascii(std::string_view run) {
+    for (std::size_t i = 0; i < run.size() && word_.length + i < 5; ++i) {
+      const char folded = kAsciiWord[static_cast<unsigned char>(run[i])];
+      pack(static_cast<unsigned char>(folded), word_.length + static_cast<std::uint32_t>(i));
+      word_.digits &= folded <= '9';
+    }
+    word_.length += static_cast<std::uint32_t>(run.size());
+  }
+  void mark_unspaced() { word_.unspaced = true; }
+  bool empty() const { return word_.length == 0; }
+  bool unspaced() const { return word_.unspaced; }
+  Word take() {
+    const Word word = word_;
+    word_ = {};
+    return word;
+  }
+
+ private:
+  void pack(std::uint32_t c, std::uint32_t at) {
+    (at < 3 ? word_.stem.head : word_.stem.tail) |= static_cast<std::uint64_t>(c) << (21 * (at < 3 ? at : at - 3));
+  }
+
+  Word word_;
+};
+
+/// visit(word) for each word of `text`. `table` may be null where the rule is `ascii` or the text is.
+template <class Visit>
+void for_each_word(std::string_view text, WordRule rule, const CharacterTable* table, Visit&& visit) {
+  WordBuilder word;
+  const auto end = [&] {
+    if (!word.empty()) visit(word.take());
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (kAsciiWord[byte] != 0) {
+      if (word.unspaced()) end();
+      const std::size_t begin = at;
+      do ++at;
+      while (at < text.size() && kAsciiWord[static_cast<unsigned char>(text[at])] != 0);
+      word.add_ascii(text.substr(begin, at - begin));
+      continue;
+    }
+    if (byte < 0x80 || rule == WordRule::ascii) {
+      end();
+      ++at;
+      continue;
+    }
+    table->fold(next_code_point(text, at), [&](std::uint32_t c) {
+      const std::uint8_t properties = table->properties(c);
+      const bool digit = (properties & kDigit) != 0;
+      if ((properties & kMark) != 0) {
+        if (!word.empty()) word.add(c, digit);
+      } else if ((properties & kWord) == 0) {
+        end();
+      } else {
+        if ((properties & kUnspaced) != 0 || word.unspaced()) end();
+        word.add(c, digit);
+        if ((properties & kUnspaced) != 0) word.mark_unspaced();
+      }
+    });
+  }
+  end();
+}
+
+}  // namespace isinglass

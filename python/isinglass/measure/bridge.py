@@ -1,0 +1,312 @@
+"""The bridge policy's view of a question: sentences that match it, and documents that vouch for each other."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from isinglass import _core
+from isinglass.measure.characters import character_table
+from isinglass.measure.lexical import FloatArray, IntArray
+from isinglass.measure.passages import Passage, as_passages
+from isinglass.measure.pool import MEASURES, one_of
+from isinglass.measure.text import Span
+from isinglass.problems import gate
+from isinglass.problems.packing import PackingProblem, PackingWeights
+
+
+@dataclass(frozen=True)
+class BridgeWeights:
+    """What each part of a sentence's key counts. All finite and >= 0.
+
+    Parameters
+    ----------
+    match : float
+        Idf share of the question that the sentence matches.
+    fresh : float
+        The same over the terms that no chosen sentence has.
+    named : float
+        Best match of a sentence elsewhere that names this document: somebody who matches vouches for it.
+    names : float
+        Best match of a document that this sentence names: it leads there.
+    title : float
+        The question itself names the document.
+    first : float
+        First sentence of its document: it says who or what that is.
+    length : float
+        Subtracted, times ln(tokens).
+
+    Notes
+    -----
+    The defaults are log-odds of "this sentence holds the answer" on half of HotpotQA, roughly doubled and rounded; the
+    optimum is flat, and they hold on other data, budgets and numbers of documents.
+    """
+
+    match: float = 2.0
+    fresh: float = 4.0
+    named: float = 6.0
+    names: float = 2.0
+    title: float = 2.0
+    first: float = 1.0
+    length: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = gate.number(f"BridgeWeights.{field.name}", getattr(self, field.name), low=0)
+            object.__setattr__(self, field.name, value)
+
+
+class Picks(NamedTuple):
+    """What `Bridge.pick` chose.
+
+    Attributes
+    ----------
+    order : ndarray of int64, shape (k,)
+        Chosen sentences, in order of choice.
+    keys : ndarray of float64, shape (k,)
+        Key of each when it was chosen.
+    fresh : ndarray of float64, shape (k,)
+        Idf share of the question that each was the first to match.
+    cost : int
+        Tokens.
+    """
+
+    order: IntArray
+    keys: FloatArray
+    fresh: FloatArray
+    cost: int
+
+
+_DEFAULTS = BridgeWeights()
+
+
+@dataclass(frozen=True, eq=False)
+class Bridge:
+    """A question and its documents, prepared once for any number of budgets. Made by `prepare_bridge`.
+
+    n sentences are kept: each different text once (case and white space ignored), none without a word. The question
+    has q content terms, cut to five letters.
+
+    Attributes
+    ----------
+    query : str
+    passages : tuple of Passage
+    core : _core.Bridge
+        The native part, with an array for each of the features below.
+    """
+
+    query: str
+    passages: tuple[Passage, ...]
+    core: _core.Bridge
+    _cut: dict[int, list[Span]]
+
+    def __len__(self) -> int:
+        return len(self.core)
+
+    @cached_property
+    def passage(self) -> IntArray:
+        """Position of the passage that each sentence comes from, shape (n,)."""
+        return self.core.passage
+
+    @cached_property
+    def sentence(self) -> IntArray:
+        """Its number in that passage, shape (n,)."""
+        return self.core.position
+
+    @cached_property
+    def spans(self) -> IntArray:
+        """Where it stands in the passage's text, in characters, end excluded, shape (n, 2)."""
+        spans = np.stack([self.core.start, self.core.end], axis=1)
+        for i in np.flatnonzero(np.isin(self.passage, list(self._cut))):
+            spans[i] = self._cut[int(self.passage[i])][self.sentence[i]]
+        return spans
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Text of each sentence."""
+        places = zip(self.passage.tolist(), self.spans.tolist(), strict=True)
+        return tuple(self.passages[p].text[a:b] for p, (a, b) in places)
+
+    @cached_property
+    def tokens(self) -> IntArray:
+        """Words of each sentence, shape (n,)."""
+        return self.core.tokens
+
+    def pick(
+        self,
+        budget: int,
+        *,
+        weights: BridgeWeights = _DEFAULTS,
+        titled: bool = False,
+        max_items: int | None = None,
+    ) -> Picks:
+        """Choose sentences.
+
+        Parameters
+        ----------
+        budget : int
+            Words. Hard.
+        weights : BridgeWeights
+        titled : bool
+            Whether the first pick of a document also pays the words of its title.
+        max_items : int, optional
+            At most so many sentences.
+
+        Returns
+        -------
+        Picks
+        """
+        return Picks(
+            *self.core.pick(
+                astuple(weights),
+                gate.integer("budget", budget, low=0),
+                len(self) if max_items is None else gate.integer("max_items", max_items, low=0),
+                None,
+                self.core.title_tokens if titled else None,
+                [],
+            )
+        )
+
+    def relevance(self, weights: BridgeWeights = _DEFAULTS) -> FloatArray:
+        """e^(v / 2) of each sentence, v its key without `fresh` and `length`, shape (n,): for other policies."""
+        return np.array([_core.exponential(v / 2) for v in self.core.worth(astuple(weights)).tolist()])
+
+    def problem(self, budget: int, weights: BridgeWeights = _DEFAULTS) -> PackingProblem:
+        """The policy "by rate", as a packing problem: relevance as above, coverage of the question's terms.
+
+        Solved by gain per token it comes close to `pick` and has the certificate of a packing problem.
+        """
+        return PackingProblem(
+            self.tokens,
+            budget,
+            relevance=self.relevance(weights),
+            coverage=self.core.coverage,
+            weights=PackingWeights(1.0, 0.3, 0.0, 0.0),
+        )
+
+    def earned(self, i: int, fresh: float | None = None) -> str:
+        """Which parts speak for sentence `i`, in words; `fresh`: what it was the first to match."""
+        core = self.core
+        document = int(core.document[i])
+        parts = []
+        if match := core.match[i]:
+            new = "" if fresh is None else f", {fresh:.0%} new"
+            parts.append(f"matches {match:.0%} of the question{new}")
+        if (through := int(core.through[document])) >= 0:
+            source = self._title(int(core.document[through]))
+            parts.append(f"named by {source} through sentence {int(self.sentence[through]) + 1}")
+        if (leads_to := int(core.leads_to[i])) >= 0:
+            parts.append(f"names {self._title(leads_to)}")
+        if core.in_question[document]:
+            parts.append("its document is named in the question")
+        if core.first[i]:
+            parts.append("first sentence of its document")
+        return "; ".join(parts) or "short, and it fits"
+
+    def _title(self, document: int) -> str:
+        parts = [i for i, d in enumerate(number_documents(self.passages)) if d == document]
+        titles = [title for i in parts if (title := self.passages[i].title)]
+        return repr(titles[0]) if titles else f"passage {parts[0]}"
+
+
+def prepare_bridge(query: str, passages: Iterable[Any], *, measure: str = "default") -> Bridge:
+    """Prepare a question for the bridge policy.
+
+    Parameters
+    ----------
+    query : str
+    passages : iterable of str, mapping or object
+        See `isinglass.measure.Passage`; titles matter. Passages of one `doc` are one document.
+    measure : {"default", "p1"}
+        Words: of any script, or ``[A-Za-z0-9]+``.
+
+    Returns
+    -------
+    Bridge
+
+    Raises
+    ------
+    ValueError
+        If a passage is not valid.
+    """
+    published = MEASURES[one_of("measure", measure, tuple(MEASURES))].published
+    given = as_passages(passages)
+    cut: dict[int, list[Span]] = {}
+    texts, table = _native(query, given, published, cut)
+    return Bridge(query, given, _core.Bridge(texts, published, table), cut)
+
+
+def prepare_bridges(
+    queries: Sequence[str],
+    passages: Sequence[Iterable[Any]],
+    *,
+    measure: str = "default",
+    threads: int | None = None,
+) -> list[Bridge]:
+    """`prepare_bridge` for many questions at once, on `threads` threads (None: all cores); same answers."""
+    published = MEASURES[one_of("measure", measure, tuple(MEASURES))].published
+    if len(queries) != len(passages):
+        raise ValueError(f"passages must have an entry for each of {len(queries)} queries, got {len(passages)}")
+    given = [as_passages(one) for one in passages]
+    cuts: list[dict[int, list[Span]]] = [{} for _ in queries]
+    inputs = [_native(query, one, published, cut) for query, one, cut in zip(queries, given, cuts, strict=True)]
+    table = next((table for _, table in inputs if table is not None), None)
+    cores = _core.bridge_many([texts for texts, _ in inputs], published, table, _threads(threads))
+    return [Bridge(*one) for one in zip(queries, given, cores, cuts, strict=True)]
+
+
+def pick_many(
+    bridges: Sequence[Bridge],
+    budget: int,
+    *,
+    weights: BridgeWeights = _DEFAULTS,
+    titled: bool = False,
+    threads: int | None = None,
+) -> list[Picks]:
+    """`Bridge.pick` for many questions at once, on `threads` threads (None: all cores); same answers."""
+    budget = gate.integer("budget", budget, low=0)
+    cores = [bridge.core for bridge in bridges]
+    return [Picks(*one) for one in _core.pick_many(cores, astuple(weights), budget, titled, _threads(threads))]
+
+
+def _threads(threads: int | None) -> int:
+    return _core.available_cores() if threads is None else gate.integer("threads", threads, low=1)
+
+
+def number_documents(passages: Sequence[Passage]) -> list[int]:
+    """Number of each passage's document, by first appearance: its `doc`, or the passage itself."""
+    number: dict[Hashable, int] = {}
+    return [number.setdefault(i if p.doc is None else ("doc", p.doc), len(number)) for i, p in enumerate(passages)]
+
+
+def _native(
+    query: str, passages: Sequence[Passage], published: bool, cut: dict[int, list[Span]]
+) -> tuple[tuple[Any, ...], _core.CharacterTable | None]:
+    """The arguments of _core.Bridge; sentences that had to be normalised go into `cut`."""
+    if not isinstance(query, str):
+        raise ValueError(f"query must be a string, got {query!r}")
+    document = number_documents(passages)
+    titles = [""] * (1 + max(document, default=-1))
+    opening: dict[int, tuple[float, int]] = {}
+    for i, (d, passage) in enumerate(zip(document, passages, strict=True)):
+        titles[d] = titles[d] or passage.title or ""
+        opening[d] = min(opening.get(d, (np.inf, i)), (passage.start or 0, i))
+    opens = [opening[d][1] == i for i, d in enumerate(document)]
+    texts: list[Any] = [passage.text for passage in passages]
+    table = None
+    if not (query.isascii() and all(map(str.isascii, texts)) and all(map(str.isascii, titles))):
+        table = character_table()
+        if not published:
+            query = unicodedata.normalize("NFC", query)
+            titles = [unicodedata.normalize("NFC", title) for title in titles]
+            for i, text in enumerate(texts):
+                # Words are compared in normal form; the places of sentences are those of the text as it stands.
+                if not unicodedata.is_normalized("NFC", text):
+                    cut[i] = _core.cut_sentences(text, table)
+                    texts[i] = [unicodedata.normalize("NFC", text[a:b]) for a, b in cut[i]]
+    return (query, titles, document, opens, texts), table
