@@ -14,6 +14,7 @@ namespace py = pybind11;
 namespace isinglass {
 void register_bridge(py::module_& m);
 void register_packing(py::module_& m);
+void register_qubo(py::module_& m);
 }
 
 PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
@@ -40,4 +41,5 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
 
   isinglass::register_bridge(m);
   isinglass::register_packing(m);
+  isinglass::register_qubo(m);
 }

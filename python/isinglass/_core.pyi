@@ -165,3 +165,91 @@ def pick_many(
 def cut_sentences(text: str, table: CharacterTable | None) -> list[tuple[int, int]]: ...
 def natural_logarithm(x: float) -> float: ...
 def exponential(x: float) -> float: ...
+
+class QuboCore:
+    def __init__(
+        self,
+        linear: NDArray[np.float64],
+        dense: NDArray[np.float64] | None,
+        row_start: NDArray[np.int64] | None,
+        neighbour: NDArray[np.int32] | None,
+        coupling: NDArray[np.float64] | None,
+        offset: float,
+        scale: float | None,
+    ) -> None: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def max_error(self) -> float: ...
+    @property
+    def worst_field(self) -> int: ...
+    @property
+    def window(self) -> tuple[float, float]: ...
+    @property
+    def layouts(self) -> list[str]: ...
+    def energies(self, states: NDArray[np.uint8]) -> NDArray[np.float64]: ...
+
+class Walked:
+    @property
+    def samples(self) -> NDArray[np.int8]: ...
+    @property
+    def energies(self) -> NDArray[np.float64]: ...
+    @property
+    def best(self) -> int: ...
+    @property
+    def energy(self) -> float: ...
+    @property
+    def flips(self) -> NDArray[np.int64]: ...
+    @property
+    def trace(self) -> NDArray[np.float64]: ...
+    @property
+    def generations(self) -> int: ...
+    @property
+    def layout(self) -> str: ...
+    @property
+    def stopped(self) -> Literal["none", "time_limit", "interrupted"]: ...
+    @property
+    def target_reached(self) -> bool: ...
+    @property
+    def betas(self) -> NDArray[np.float64]: ...
+    @property
+    def schedule_seconds(self) -> float: ...
+    @property
+    def search_seconds(self) -> float: ...
+
+def anneal(
+    qubo: QuboCore,
+    num_reads: int,
+    num_sweeps: int,
+    beta_range: tuple[float, float] | None,
+    linear: bool,
+    betas: NDArray[np.float64] | None,
+    quench: bool,
+    seed: int,
+    threads: int,
+    layout: str | None,
+    initial_states: NDArray[np.uint8] | None,
+    target_energy: float | None,
+    trace: bool,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> Walked: ...
+def anneal_many(
+    qubos: Sequence[QuboCore],
+    num_reads: Sequence[int],
+    num_sweeps: int,
+    beta_range: tuple[float, float] | None,
+    linear: bool,
+    betas: NDArray[np.float64] | None,
+    quench: bool,
+    seeds: Sequence[int],
+    threads: int,
+    layout: str | None,
+    initial_states: Sequence[NDArray[np.uint8] | None],
+    target_energy: float | None,
+    trace: bool,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> list[Walked]: ...

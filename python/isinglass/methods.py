@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from isinglass.problems import gate
 from isinglass.problems.packing import PackingProblem
+from isinglass.problems.qubo import Qubo
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,46 @@ def choice(*allowed: Any) -> Callable[[str, Any], Any]:
     return check
 
 
+def flag(name: str, value: Any) -> bool:
+    """Checks True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def _beta(name: str, value: Any) -> float:
+    if isinstance(value, (float, np.floating)) and value == np.inf:
+        return float(value)
+    return gate.number(name, value, low=0)
+
+
+def beta_range(name: str, value: Any) -> tuple[float, float]:
+    """Checks (first, last) inverse temperatures, 0 <= first <= last."""
+    if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 2:
+        raise ValueError(f"{name} must be a pair (first, last), got {value!r}")
+    first, last = (_beta(f"{name}[{k}]", end) for k, end in enumerate(value))
+    if first > last:
+        raise ValueError(f"{name} must ascend (from hot to cold), got {value!r}")
+    return first, last
+
+
+def beta_schedule(name: str, value: Any) -> str | NDArray[np.float64]:
+    """Checks the name of a spacing, or one inverse temperature for each sweep."""
+    if isinstance(value, str):
+        return str(choice("geometric", "linear")(name, value))
+    array = gate.numeric_array(name, value, ndim=1)
+    with np.errstate(invalid="ignore"):
+        gate.refuse(name, ~(array >= 0), array, ">= 0")
+    betas = np.array(array, dtype=np.float64)
+    betas.setflags(write=False)
+    return betas
+
+
+def given(name: str, value: Any) -> Any:
+    """Passes a value on: it is checked against the problem by the back end."""
+    return value
+
+
 METHODS: dict[tuple[type, str], Method] = {}
 
 
@@ -104,3 +148,34 @@ register(
     Method("lazy_greedy", PackingProblem, "gain per cost, then the best single item if that alone is better; .405")
 )
 register(Method("exact", PackingProblem, "enumeration of every feasible set (back end numpy, up to 20 items)"))
+
+_MOST_READS = 2**31 - 1
+_MOST_SWEEPS = 2**32 - 1  # a sweep is 32 bits of the counter that random numbers are hashed from
+_QUBO_OPTIONS = (
+    Option("num_reads", None, count(1, _MOST_READS), "independent reads; None: 32, or the rows of initial_states"),
+    Option("initial_states", None, given, "start states of 0 and 1, (n,) or (num_reads, n), or a Result; None: random"),
+    Option("target_energy", None, lambda name, value: gate.number(name, value), "stop after 64 reads that reach it"),
+    Option("num_solutions", None, count(1), "return the best distinct states, this many at most, by energy"),
+    Option("bits", "auto", choice("auto", 8, 16, 32), "width of the integer coefficients, see isinglass.quantize"),
+)
+_LAYOUTS = ("lanes32", "lanes16", "rows32", "rows32_of16", "rows32_of8", "rows16", "rows16_of8", "sparse")
+_LAYOUT = Option(
+    "layout", "auto", choice("auto", *_LAYOUTS), "how reads are laid out in vectors; no answer depends on it"
+)
+register(
+    Method(
+        "anneal",
+        Qubo,
+        "simulated annealing; every read ends in a local minimum, unless beta_range=(b, b) holds the temperature",
+        (
+            *_QUBO_OPTIONS,
+            Option(
+                "num_sweeps", None, count(0, _MOST_SWEEPS), "sweeps of a read; None: 1000, or one for each beta given"
+            ),
+            Option("beta_range", None, beta_range, "first and last 1/T in the units of the energy; None: by a probe"),
+            Option("beta_schedule", "geometric", beta_schedule, "'geometric', 'linear', or one 1/T for each sweep"),
+            Option("trace", False, flag, "record the lowest energy of any read by sweep"),
+            _LAYOUT,
+        ),
+    )
+)

@@ -16,7 +16,7 @@ from isinglass.problems.gate import Floats
 from isinglass.problems.qubo import Indices, Qubo
 
 # What the native search adds up in: a scale that rounds aims at half of it, which leaves room for the rounding.
-_FIELD_LIMIT = (1 << 31) - 1
+_FIELD_LIMIT = (1 << 31) - 128
 _ROUNDED_FIELD = 1 << 30
 # A coefficient that a double could not state exactly (0.3) may be this many units in the last place off its fraction.
 _ULPS = 2.0

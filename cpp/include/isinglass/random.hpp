@@ -17,6 +17,7 @@ namespace isinglass {
 namespace stream {
 inline constexpr std::uint64_t anneal = 0;
 inline constexpr std::uint64_t initial_state = 0x2545f4914f6cdd1dULL;
+inline constexpr std::uint64_t probe = 0x589965cc75374cc3ULL;
 inline constexpr std::uint64_t exchange = 0x9e6c63d0876a9a99ULL;
 inline constexpr std::uint64_t tenure = 0xd1342543de82ef95ULL;
 inline constexpr std::uint64_t crossover = 0xaf251af3b0f025b5ULL;

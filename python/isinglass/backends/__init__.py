@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from isinglass import _core, methods
 from isinglass.problems.packing import PackingProblem
+from isinglass.problems.qubo import Qubo
 from isinglass.result import Result
 
 available_cores = _core.available_cores
@@ -56,7 +57,10 @@ class Plan:
 
 
 _MODULES = {"cpu": "isinglass.backends.native", "numpy": "isinglass.backends.reference"}
-_AUTO_METHOD = {PackingProblem: lambda size: "greedy_plus_max"}
+_AUTO_METHOD: dict[type, Callable[[int], str]] = {
+    PackingProblem: lambda size: "greedy_plus_max",
+    Qubo: lambda size: "anneal",
+}
 _AUTO_BACKEND = "cpu"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isinglass import _core
-from isinglass.backends import Availability, Plan, Request
+from isinglass.backends import Availability, Plan, Request, native_qubo
 from isinglass.problems.packing import PackingProblem
 from isinglass.result import Certificate, PackingTrace, Result, Status, gap_of
 from isinglass.version import __version__
@@ -125,11 +125,13 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
     ]
 
 
-RUNNERS = {
+RUNNERS: dict[tuple[type, str], Any] = {
+    **native_qubo.RUNNERS,
     (PackingProblem, "greedy_plus_max"): _greedy,
     (PackingProblem, "lazy_greedy"): _greedy,
 }
-BATCH_RUNNERS = {
+BATCH_RUNNERS: dict[tuple[type, str], Any] = {
+    **native_qubo.BATCH_RUNNERS,
     (PackingProblem, "greedy_plus_max"): _greedy_many,
     (PackingProblem, "lazy_greedy"): _greedy_many,
 }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isinglass.backends import Availability, Plan, Request
+from isinglass.backends import Availability, Plan, Request, reference_qubo
 from isinglass.problems.packing import PackingProblem
 from isinglass.result import Certificate, PackingTrace, Result, gap_of
 from isinglass.version import __version__
@@ -174,7 +174,8 @@ def _result(
     )
 
 
-RUNNERS = {
+RUNNERS: dict[tuple[type, str], Any] = {
+    **reference_qubo.RUNNERS,
     (PackingProblem, "greedy_plus_max"): _greedy,
     (PackingProblem, "lazy_greedy"): _greedy,
     (PackingProblem, "exact"): _enumerate,

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+import secrets
+import time
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isinglass.backends import Plan, Request
+from isinglass.backends.native_qubo import best_distinct, image_of, schedule_of, start_states
 from isinglass.problems.gate import Floats
 from isinglass.problems.qubo import Qubo
+from isinglass.result import Certificate, Result
+from isinglass.version import __version__
 
 _ENUMERATION_LIMIT = 20
 _U32 = 0xFFFFFFFF
@@ -79,6 +86,8 @@ class Walk(NamedTuple):
     states: NDArray[np.uint8]  # (r, n), at the end
     energies: NDArray[np.int64]  # (s, r), at the end of each sweep
     flips: NDArray[np.int64]  # (r,)
+    changing: NDArray[np.int64]  # (s,), accepted moves that change the energy, of all reads
+    uphill: NDArray[np.int64]  # (s,), accepted moves that raise it
 
 
 def random_states(seed: int, reads: NDArray[np.int64], n: int) -> NDArray[np.uint8]:
@@ -121,6 +130,7 @@ def metropolis(
     x = (random_states(seed, reads, n) if states is None else states).astype(np.int64)
     energies = np.empty((len(t2), len(reads)), dtype=np.int64)
     flips = np.zeros(len(reads), dtype=np.int64)
+    changing, uphill = np.zeros(len(t2), dtype=np.int64), np.zeros(len(t2), dtype=np.int64)
     for sweep, temperature in enumerate(t2, start=first_sweep):
         for i in range(n):
             cost = (1 - 2 * x[:, i]) * (linear[i] + x @ couplings[i])
@@ -128,18 +138,163 @@ def metropolis(
             accepted = cost <= threshold.astype(np.float64)
             x[accepted, i] ^= 1
             flips += accepted
+            changing[sweep - first_sweep] += np.count_nonzero(accepted & (cost != 0))
+            uphill[sweep - first_sweep] += np.count_nonzero(accepted & (cost > 0))
         energies[sweep - first_sweep] = x @ linear + ((x @ couplings) * x).sum(axis=1) // 2
-    return Walk(x.astype(np.uint8), energies, flips)
+    return Walk(x.astype(np.uint8), energies, flips, changing, uphill)
 
 
-def quench(linear: NDArray[np.int64], couplings: NDArray[np.int64], states: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Flip whatever lowers the energy, in ascending order, sweep after sweep until nothing does."""
-    x = states.astype(np.int64)
+def quench(
+    linear: NDArray[np.int64], couplings: NDArray[np.int64], states: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Flip whatever lowers the energy, in ascending order, sweep after sweep until nothing does; and the flips."""
+    x, flips = states.astype(np.int64), np.zeros(len(states), dtype=np.int64)
     moved = True
     while moved:
         moved = False
         for i in range(linear.size):
             lower = (1 - 2 * x[:, i]) * (linear[i] + x @ couplings[i]) < 0
             x[lower, i] ^= 1
+            flips += lower
             moved |= bool(lower.any())
-    return x.astype(np.uint8)
+    return x.astype(np.uint8), flips
+
+
+# --- temperatures ----------------------------------------------------------------------------------------------------
+
+_LN2 = 0.693147180559945309417
+_PROBE = 0x589965CC75374CC3
+
+
+def _log(x: float) -> float:
+    m, exponent = math.frexp(x)
+    if m < 0.70710678118654752:
+        m, exponent = m * 2, exponent - 1
+    s = (m - 1) / (m + 1)
+    z, total = s * s, 0.0
+    for k in range(27, 0, -2):
+        total = total * z + 1.0 / k
+    return 2 * s * total + exponent * _LN2
+
+
+def _exp(x: float) -> float:
+    k = math.floor(x / _LN2 + 0.5)
+    r, total = x - k * _LN2, 1.0
+    for j in range(18, 0, -1):
+        total = total * r / j + 1
+    return math.ldexp(total, k)
+
+
+def spaced(first: float, last: float, count: int, *, linear: bool) -> list[float]:
+    """`count` numbers from `first` to about `last`, by a constant step or a constant factor."""
+    if count < 2 or first == last:
+        return [first] * count
+    if linear:
+        step = (last - first) / (count - 1)
+        return [first + k * step for k in range(count)]
+    ratio = _exp((_log(last) - _log(first)) / (count - 1))
+    values = [first]
+    while len(values) < count:
+        values.append(values[-1] * ratio)
+    return values
+
+
+def kernel_temperatures(temperatures: list[float]) -> NDArray[np.float32]:
+    """float(T ln 2), kept finite."""
+    return np.array([np.float32(min(t * _LN2, 1e30)) for t in temperatures], dtype=np.float32)
+
+
+def integers_of(problem: Qubo, scale: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Biases (n,) and couplings (n, n), symmetric: round(scale * w), ties to even."""
+    n = len(problem)
+    couplings = np.zeros((n, n), dtype=np.int64)
+    i, j, w = problem.couplings()
+    couplings[i, j] = couplings[j, i] = np.rint(w * scale).astype(np.int64)
+    return np.rint(problem.linear * scale).astype(np.int64), couplings
+
+
+def wide_window(linear: NDArray[np.int64], couplings: NDArray[np.int64]) -> tuple[float, float]:
+    """From half the 90 % quantile of the root of the summed squares of a row, down by a factor of 1000."""
+    squares = (couplings.astype(np.float64) ** 2).sum(axis=1)
+    squares = np.where(squares == 0, linear.astype(np.float64) ** 2, squares)
+    ranked = np.sort(squares[squares > 0])
+    hot = float(np.sqrt(ranked[int(0.9 * (ranked.size - 1))])) / 2 if ranked.size else 0.0
+    return hot, hot / 1000
+
+
+def probe_window(linear: NDArray[np.int64], couplings: NDArray[np.int64]) -> tuple[float, float]:
+    """Where 5 % of the moves of a short anneal change the energy, and where uphill moves become rare."""
+    hot, cold = wide_window(linear, couplings)
+    if hot == 0:
+        return hot, cold
+    temperatures = spaced(hot, cold, 64, linear=False)
+    walk = metropolis(linear, couplings, kernel_temperatures(temperatures), _PROBE, np.arange(16))
+    moves = 16 * linear.size
+    first = next((k for k in range(63) if walk.changing[k] < 0.05 * moves), 63)
+    last = next((k for k in range(first, 63) if walk.uphill[k] < min(0.3 * 16, 0.007 * moves)), 63)
+    return temperatures[first], temperatures[last]
+
+
+# --- methods ---------------------------------------------------------------------------------------------------------
+
+
+def _anneal(problem: Qubo, plan: Plan, request: Request) -> Result:
+    options, begin = plan.options, time.perf_counter()
+    states, num_reads = start_states(problem, options["initial_states"], options["num_reads"])
+    schedule = schedule_of(options)
+    image = image_of(problem, options["bits"])
+    scale = image.core.scale
+    linear, couplings = integers_of(problem, scale)
+    seed = secrets.randbits(64) if request.seed is None else request.seed
+    if schedule.betas is not None:
+        betas = schedule.betas.tolist()
+    else:
+        ends = schedule.beta_range
+        if ends is None:
+            hot, cold = (wide_window if schedule.num_sweeps < 8 else probe_window)(linear, couplings)
+            ends = (scale / hot, scale / cold) if hot > 0 else (math.inf, math.inf)
+        betas = spaced(*ends, schedule.num_sweeps, linear=schedule.linear)
+    t2 = kernel_temperatures([scale / beta if beta > 0 else math.inf for beta in betas])
+    walk = metropolis(linear, couplings, t2, seed, np.arange(num_reads), states)
+    x, flips = walk.states, walk.flips
+    if betas and not schedule.held:
+        x, more = quench(linear, couplings, x)
+        flips = flips + more
+    trace = np.minimum.accumulate(walk.energies.min(axis=1)) / scale + problem.offset
+    samples, energies = x.astype(np.int8), problem.energies(x)
+    if options["num_solutions"] is not None:
+        samples, energies = best_distinct(samples, energies, options["num_solutions"])
+    best = int(np.argmin(energies))
+    for array in (samples, energies, flips):
+        array.setflags(write=False)
+    return Result(
+        energy=float(energies[best]),
+        sample=samples[best],
+        samples=samples,
+        energies=energies,
+        selection=np.flatnonzero(samples[best]),
+        status="feasible",
+        certificate=Certificate(float(energies[best]), True, None, None, None),
+        trace=trace if options["trace"] else None,
+        timings={"search": time.perf_counter() - begin},
+        provenance={
+            "method": plan.method,
+            "chosen_by": plan.chosen_by,
+            "backend": "numpy",
+            "device": "cpu",
+            "instruction_set": None,
+            "version": __version__,
+            "quantisation": image.describe(),
+            "layout": None,
+            "betas": np.array(betas),
+            "num_flips": flips,
+            "seed": seed,
+            "num_reads": num_reads,
+            "num_sweeps": schedule.num_sweeps,
+            "quench": not schedule.held,
+            "options": {key: v for key, v in options.items() if v is not None and key != "initial_states"},
+        },
+    )
+
+
+RUNNERS: dict[tuple[type, str], Any] = {(Qubo, "anneal"): _anneal}

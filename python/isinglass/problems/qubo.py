@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isinglass import _core
 from isinglass.problems import gate
 from isinglass.problems.gate import Floats
 
@@ -96,7 +97,7 @@ class Qubo:
     Frozen, with read-only arrays. Equality compares the values and labels, not `sense`.
     """
 
-    __slots__ = ("__weakref__", "_labels", "_order_free", "dense", "linear", "offset", "rows", "sense")
+    __slots__ = ("__weakref__", "_cores", "_labels", "_order_free", "dense", "linear", "offset", "rows", "sense")
 
     linear: Floats
     dense: Floats | None
@@ -105,6 +106,7 @@ class Qubo:
     sense: str
     _labels: tuple[Hashable, ...] | None
     _order_free: bool | None
+    _cores: dict[float | None, _core.QuboCore]
 
     def __init__(
         self,
@@ -126,6 +128,7 @@ class Qubo:
         put(self, "sense", sense)
         put(self, "_labels", model.labels)
         put(self, "_order_free", None)
+        put(self, "_cores", {})
 
     @classmethod
     def _of(cls, model: _Model, offset: float, sense: str = "minimise") -> Qubo:
@@ -286,6 +289,23 @@ class Qubo:
             raise TypeError(f"expected a compiled pyqubo model (expression.compile()), got {_kind(model)}")
         Q, offset = model.to_qubo(feed_dict=feed_dict)
         return cls(Q, offset, labels=sorted(model.variables))
+
+    def core(self, scale: float | None = None) -> _core.QuboCore:
+        """The native integer image, made on first use.
+
+        Parameters
+        ----------
+        scale : float, optional
+            Coefficients are ``round(scale * w)``, ties to even. None: the scale at which they are exact multiples of
+            their greatest common granule, or else the largest that keeps every field within 2**30.
+        """
+        core = self._cores.get(scale)
+        if core is None:
+            start, neighbour, coupling = self.rows or (None, None, None)
+            core = self._cores[scale] = _core.QuboCore(
+                self.linear, self.dense, start, neighbour, coupling, self.offset, scale
+            )
+        return core
 
     # --- what it is ----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,279 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arrays.hpp"
+#include "controlled.hpp"
+#include "isinglass/anneal.hpp"
+#include "isinglass/parallel.hpp"
+#include "isinglass/qubo.hpp"
+#include "isinglass/schedule.hpp"
+
+namespace isinglass {
+namespace {
+
+/// A QUBO together with the NumPy arrays that it views, and its window once someone asked for it.
+struct QuboHandle {
+  std::vector<py::object> owners;
+  std::unique_ptr<Qubo> qubo;
+  std::once_flag probed;
+  Window window;
+
+  const Window& annealing_window() {
+    std::call_once(probed, [this] { window = probe_window(*qubo); });
+    return window;
+  }
+};
+
+std::unique_ptr<QuboHandle> make_qubo(const Array<double>& linear, const OptionalArray<double>& dense,
+                                      const OptionalArray<std::int64_t>& row_start,
+                                      const OptionalArray<std::int32_t>& neighbour,
+                                      const OptionalArray<double>& coupling, double offset,
+                                      std::optional<double> scale) {
+  auto handle = std::make_unique<QuboHandle>();
+  QuboView view;
+  view.linear = vector_view(linear, "linear");
+  view.n = view.linear.size();
+  view.offset = offset;
+  handle->owners.push_back(linear);
+  if (dense) {
+    if (dense->ndim() != 2 || static_cast<std::size_t>(dense->shape(0)) != view.n ||
+        static_cast<std::size_t>(dense->shape(1)) != view.n) {
+      throw std::invalid_argument("dense must be of shape (n, n)");
+    }
+    view.dense = dense->data();
+    handle->owners.push_back(*dense);
+  } else {
+    view.row_start = vector_view(row_start, "row_start");
+    view.neighbour = vector_view(neighbour, "neighbour");
+    view.coupling = vector_view(coupling, "coupling");
+    if (view.row_start.size() != view.n + 1 || view.neighbour.size() != view.coupling.size() ||
+        view.row_start.back() != static_cast<std::int64_t>(view.neighbour.size())) {
+      throw std::invalid_argument("row_start, neighbour and coupling must be compressed rows");
+    }
+    handle->owners.push_back(*row_start);
+    handle->owners.push_back(*neighbour);
+    handle->owners.push_back(*coupling);
+  }
+  py::gil_scoped_release nogil;
+  handle->qubo = std::make_unique<Qubo>(view, scale);
+  return handle;
+}
+
+py::array_t<std::int8_t> state_array(const std::vector<std::uint8_t>& states, std::size_t count) {
+  const std::size_t n = count == 0 ? 0 : states.size() / count;
+  py::array_t<std::int8_t> array({count, n});
+  if (!states.empty()) std::memcpy(array.mutable_data(), states.data(), states.size());
+  py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+  return array;
+}
+
+const std::uint8_t* checked_states(const OptionalArray<std::uint8_t>& states, std::size_t reads, std::size_t n) {
+  if (!states) return nullptr;
+  if (states->ndim() != 2 || static_cast<std::size_t>(states->shape(0)) != reads ||
+      static_cast<std::size_t>(states->shape(1)) != n) {
+    throw std::invalid_argument("states must be of shape (reads, n)");
+  }
+  return states->data();
+}
+
+/// Inverse temperatures of a run: the caller's, or spaced over the caller's range or over the window.
+std::vector<double> betas_of(QuboHandle& handle, std::size_t num_sweeps,
+                             const std::optional<std::pair<double, double>>& range, bool linear,
+                             const OptionalArray<double>& explicit_betas) {
+  if (explicit_betas) {
+    const auto given = vector_view(*explicit_betas, "betas");
+    return {given.begin(), given.end()};
+  }
+  if (num_sweeps == 0) return {};
+  std::pair<double, double> ends;
+  if (range) {
+    ends = *range;
+  } else {
+    // Too few sweeps to spend a probe on: the range that it would look at.
+    constexpr std::size_t kWorthProbing = 8;
+    const Window window = num_sweeps < kWorthProbing ? wide_window(*handle.qubo) : handle.annealing_window();
+    ends = {handle.qubo->scale() / window.hot, handle.qubo->scale() / window.cold};
+  }
+  return spaced(linear ? Spacing::linear : Spacing::geometric, ends.first, ends.second, num_sweeps);
+}
+
+const char* stop_name(StopReason reason) {
+  switch (reason) {
+    case StopReason::time_limit:
+      return "time_limit";
+    case StopReason::interrupted:
+      return "interrupted";
+    case StopReason::none:
+      break;
+  }
+  return "none";
+}
+
+/// What a search found, with the schedule that it went down.
+struct Walked {
+  Reads reads;
+  std::vector<double> betas;
+  double schedule_seconds = 0;
+
+  std::size_t best() const {
+    return static_cast<std::size_t>(std::min_element(reads.energies.begin(), reads.energies.end()) -
+                                    reads.energies.begin());
+  }
+};
+
+/// Arguments that all problems of a batch share.
+struct AnnealArguments {
+  std::size_t num_sweeps;
+  std::optional<std::pair<double, double>> beta_range;
+  bool linear;
+  OptionalArray<double> betas;
+  AnnealOptions options;
+};
+
+AnnealArguments anneal_arguments(std::size_t num_sweeps, const std::optional<std::pair<double, double>>& beta_range,
+                                 bool linear, const OptionalArray<double>& betas, bool quench,
+                                 const std::optional<std::string>& layout, std::optional<double> target_energy,
+                                 bool trace) {
+  AnnealArguments arguments{num_sweeps, beta_range, linear, betas, {}};
+  arguments.options.quench = quench;
+  arguments.options.target_energy = target_energy;
+  arguments.options.trace = trace;
+  if (layout) arguments.options.layout = layout_named(*layout);
+  return arguments;
+}
+
+Walked run_anneal(QuboHandle& handle, const AnnealArguments& arguments, std::size_t num_reads, std::uint64_t seed,
+                  int threads, const std::uint8_t* initial_states, bool report, Control& control) {
+  const double begin = control.seconds();
+  Walked walked;
+  walked.betas = betas_of(handle, arguments.num_sweeps, arguments.beta_range, arguments.linear, arguments.betas);
+  walked.schedule_seconds = control.seconds() - begin;
+  AnnealOptions options = arguments.options;
+  options.num_reads = num_reads;
+  options.t2 = kernel_temperatures(walked.betas, handle.qubo->scale());
+  options.seed = seed;
+  options.threads = threads;
+  options.initial_states = initial_states;
+  options.report = report;
+  walked.reads = anneal(*handle.qubo, options, control);
+  return walked;
+}
+
+}  // namespace
+
+void register_qubo(py::module_& m) {
+  py::class_<QuboHandle>(m, "QuboCore")
+      .def(py::init(&make_qubo), strict("linear"), strict("dense"), strict("row_start"), strict("neighbour"),
+           strict("coupling"), py::arg("offset"), py::arg("scale"))
+      .def_property_readonly("scale", [](const QuboHandle& self) { return self.qubo->scale(); })
+      .def_property_readonly("exact", [](const QuboHandle& self) { return self.qubo->exact(); })
+      .def_property_readonly("max_error", [](const QuboHandle& self) { return self.qubo->max_error(); })
+      .def_property_readonly("worst_field", [](const QuboHandle& self) { return self.qubo->worst_field(); })
+      .def_property_readonly("window",
+                             [](QuboHandle& self) {
+                               const Window& w = self.annealing_window();
+                               return py::make_tuple(w.hot, w.cold);
+                             })
+      .def_property_readonly("layouts",
+                             [](const QuboHandle& self) {
+                               std::vector<std::string> fit;
+                               for (Layout layout : all_layouts()) {
+                                 if (unfit(*self.qubo, layout).empty()) fit.emplace_back(name(layout));
+                               }
+                               return fit;
+                             })
+      .def(
+          "energies",
+          [](const QuboHandle& self, const Array<std::uint8_t>& states) {
+            const QuboView& view = self.qubo->view();
+            const auto reads = static_cast<std::size_t>(states.ndim() == 2 ? states.shape(0) : 0);
+            const std::uint8_t* bytes = checked_states(states, reads, view.n);
+            std::vector<double> values(reads);
+            {
+              py::gil_scoped_release nogil;
+              energies(view, bytes, reads, values.data());
+            }
+            return to_array<double>(values);
+          },
+          strict("states"));
+
+  py::class_<Walked>(m, "Walked")
+      .def_property_readonly("samples",
+                             [](const Walked& self) { return state_array(self.reads.states, self.reads.count); })
+      .def_property_readonly("energies", [](const Walked& self) { return to_array<double>(self.reads.energies); })
+      .def_property_readonly("best", &Walked::best)
+      .def_property_readonly("energy", [](const Walked& self) { return self.reads.energies[self.best()]; })
+      .def_property_readonly("flips", [](const Walked& self) { return to_array<std::int64_t>(self.reads.flips); })
+      .def_property_readonly("trace", [](const Walked& self) { return to_array<double>(self.reads.trace); })
+      .def_property_readonly("generations", [](const Walked& self) { return self.reads.generations; })
+      .def_property_readonly("layout", [](const Walked& self) { return std::string(name(self.reads.layout)); })
+      .def_property_readonly("stopped", [](const Walked& self) { return stop_name(self.reads.stopped); })
+      .def_property_readonly("target_reached", [](const Walked& self) { return self.reads.target_reached; })
+      .def_property_readonly("betas", [](const Walked& self) { return to_array<double>(self.betas); })
+      .def_readonly("schedule_seconds", &Walked::schedule_seconds)
+      .def_property_readonly("search_seconds", [](const Walked& self) { return self.reads.search_seconds; });
+
+  m.def(
+      "anneal",
+      [](QuboHandle& handle, std::size_t num_reads, std::size_t num_sweeps,
+         const std::optional<std::pair<double, double>>& beta_range, bool linear, const OptionalArray<double>& betas,
+         bool quench, std::uint64_t seed, int threads, const std::optional<std::string>& layout,
+         const OptionalArray<std::uint8_t>& initial_states, std::optional<double> target_energy, bool trace,
+         double time_limit, const py::object& progress) {
+        const AnnealArguments arguments =
+            anneal_arguments(num_sweeps, beta_range, linear, betas, quench, layout, target_energy, trace);
+        const std::uint8_t* states = checked_states(initial_states, num_reads, handle.qubo->size());
+        return controlled(time_limit, progress, [&](Control& control) {
+          return run_anneal(handle, arguments, num_reads, seed, threads, states, true, control);
+        });
+      },
+      py::arg("qubo"), py::arg("num_reads"), py::arg("num_sweeps"), py::arg("beta_range"), py::arg("linear"),
+      strict("betas"), py::arg("quench"), py::arg("seed"), py::arg("threads"), py::arg("layout"),
+      strict("initial_states"), py::arg("target_energy"), py::arg("trace"), py::arg("time_limit"), py::arg("progress"));
+
+  // One problem after another on each thread, each exactly as `anneal` would walk it.
+  m.def(
+      "anneal_many",
+      [](const std::vector<QuboHandle*>& handles, const std::vector<std::size_t>& num_reads, std::size_t num_sweeps,
+         const std::optional<std::pair<double, double>>& beta_range, bool linear, const OptionalArray<double>& betas,
+         bool quench, const std::vector<std::uint64_t>& seeds, int threads, const std::optional<std::string>& layout,
+         const std::vector<OptionalArray<std::uint8_t>>& initial_states, std::optional<double> target_energy,
+         bool trace, double time_limit, const py::object& progress) {
+        const AnnealArguments arguments =
+            anneal_arguments(num_sweeps, beta_range, linear, betas, quench, layout, target_energy, trace);
+        std::vector<const std::uint8_t*> states;
+        for (std::size_t i = 0; i < handles.size(); ++i) {
+          states.push_back(checked_states(initial_states.at(i), num_reads.at(i), handles[i]->qubo->size()));
+        }
+        return controlled(time_limit, progress, [&](Control& control) {
+          std::vector<Walked> found(handles.size());
+          std::vector<std::uint8_t> begun(handles.size());
+          std::atomic<std::size_t> done{0};
+          const auto walk = [&](std::size_t i) {
+            begun[i] = 1;
+            found[i] = run_anneal(*handles[i], arguments, num_reads[i], seeds.at(i), 1, states[i], false, control);
+            control.report(static_cast<double>(++done) / static_cast<double>(handles.size()));
+          };
+          parallel_for(handles.size(), threads, control, walk);
+          for (std::size_t i = 0; i < handles.size(); ++i) {
+            if (!begun[i]) walk(i);  // stopped: a quenched start
+          }
+          return found;
+        });
+      },
+      py::arg("qubos"), py::arg("num_reads"), py::arg("num_sweeps"), py::arg("beta_range"), py::arg("linear"),
+      strict("betas"), py::arg("quench"), py::arg("seeds"), py::arg("threads"), py::arg("layout"),
+      py::arg("initial_states"), py::arg("target_energy"), py::arg("trace"), py::arg("time_limit"),
+      py::arg("progress"));
+}
+
+}  // namespace isinglass

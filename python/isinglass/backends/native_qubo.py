@@ -1,0 +1,315 @@
+"""QUBO methods of the native back end: options to plain arrays, one native call, a result made when looked at."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isinglass import _core
+from isinglass.backends import Plan, Request, available_cores
+from isinglass.problems.qubo import Qubo
+from isinglass.quantization import Quantized, quantize
+from isinglass.result import Certificate, Result
+from isinglass.version import __version__
+
+States = NDArray[np.uint8]
+
+_DEFAULT_READS = 32
+_DEFAULT_SWEEPS = 1000
+# Attempted flips below which a second thread costs more than it does.
+_ONE_THREAD = 1 << 20
+
+
+class Image(NamedTuple):
+    """The integer image that a search runs on."""
+
+    core: _core.QuboCore
+    quantized: Quantized | None  # None: exact by the native core's own check
+
+    def describe(self) -> dict[str, Any]:
+        """For `provenance`."""
+        if self.quantized is None:
+            return {"scale": self.core.scale, "certificate": "exact", "max_error": 0.0, "eps": 0.0}
+        q = self.quantized
+        return {"scale": q.scale, "certificate": q.certificate, "max_error": q.max_error, "eps": q.eps}
+
+
+def image_of(problem: Qubo, bits: Any) -> Image:
+    """The integer image of a problem: by "auto" the exact one where there is one in 32 bits."""
+    if bits == "auto":
+        core = problem.core()
+        if core.exact:
+            return Image(core, None)
+    quantized = quantize(problem, bits)
+    return Image(problem.core(quantized.scale), quantized)
+
+
+def start_states(problem: Qubo, given: Any, num_reads: int | None) -> tuple[States | None, int]:
+    """The start states as bytes (num_reads, n), or None for random ones, and the number of reads.
+
+    Raises
+    ------
+    ValueError
+        For another shape, or a value that is not 0 or 1, with its position.
+    """
+    if given is None:
+        return None, _DEFAULT_READS if num_reads is None else num_reads
+    if isinstance(given, Result):
+        if given.sample is None:
+            raise ValueError("initial_states must be a Result of a Qubo, got one without a sample")
+        given = given.sample
+    states, n = np.asarray(given), len(problem)
+    single = states.ndim == 1
+    if states.ndim not in (1, 2) or states.shape[-1] != n:
+        raise ValueError(f"initial_states must have shape ({n},) or (num_reads, {n}), got {states.shape}")
+    bad = (states != 0) & (states != 1)
+    if states.dtype.kind not in "biuf":
+        raise ValueError(f"initial_states must be numbers, got dtype {states.dtype}")
+    if bad.any():
+        position = tuple(int(axis[0]) for axis in np.nonzero(bad))
+        where = ", ".join(map(str, position))
+        raise ValueError(f"initial_states[{where}] must be 0 or 1, got {states[position]}")
+    if num_reads is None:
+        num_reads = _DEFAULT_READS if single else len(states)
+    if single:
+        states = np.broadcast_to(states, (num_reads, n))
+    if len(states) != num_reads or num_reads == 0:
+        raise ValueError(f"initial_states must have num_reads = {num_reads} rows, at least 1, got {len(states)}")
+    return np.ascontiguousarray(states, dtype=np.uint8), num_reads
+
+
+class Schedule(NamedTuple):
+    """Arguments of the native annealer."""
+
+    num_sweeps: int
+    beta_range: tuple[float, float] | None
+    linear: bool
+    betas: NDArray[np.float64] | None
+    held: bool  # the temperature never changes
+
+
+def schedule_of(options: Mapping[str, Any]) -> Schedule:
+    """The schedule that the options of `anneal` ask for.
+
+    Raises
+    ------
+    ValueError
+        For options that contradict each other.
+    """
+    spacing, ends, sweeps = options["beta_schedule"], options["beta_range"], options["num_sweeps"]
+    held = ends is not None and ends[0] == ends[1]
+    if not isinstance(spacing, str):
+        if ends is not None:
+            raise ValueError("give beta_range or an array as beta_schedule, not both")
+        if sweeps is not None and sweeps != spacing.size:
+            raise ValueError(f"num_sweeps must be the {spacing.size} entries of beta_schedule, got {sweeps}")
+        return Schedule(spacing.size, None, False, spacing, held=False)
+    if ends is not None and not held:
+        low = "> 0" if spacing == "geometric" else ">= 0"
+        if (spacing == "geometric" and ends[0] == 0) or np.isinf(ends[1]):
+            raise ValueError(f"beta_range must be {low} and finite for a {spacing} beta_schedule, got {ends}")
+    return Schedule(_DEFAULT_SWEEPS if sweeps is None else sweeps, ends, spacing == "linear", None, held)
+
+
+class _QuboResult(Result):
+    """A result whose arrays are made when they are looked at."""
+
+    _problem: Qubo
+    _plan: Plan
+    _image: Image
+    _walked: _core.Walked
+    _settings: Mapping[str, Any]
+    _num_solutions: int | None
+    _instruction_set: str
+
+    @cached_property
+    def _rows(self) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+        samples, energies = self._walked.samples, self._walked.energies
+        return (
+            (samples, energies)
+            if self._num_solutions is None
+            else best_distinct(samples, energies, self._num_solutions)
+        )
+
+    @cached_property
+    def samples(self) -> NDArray[np.int8]:  # type: ignore[override]
+        return self._rows[0]
+
+    @cached_property
+    def energies(self) -> NDArray[np.float64]:  # type: ignore[override]
+        return self._rows[1]
+
+    @cached_property
+    def sample(self) -> NDArray[np.int8]:  # type: ignore[override]
+        best: NDArray[np.int8] = self.samples[0 if self._num_solutions is not None else self._walked.best]
+        return best
+
+    @cached_property
+    def selection(self) -> NDArray[np.int64]:  # type: ignore[override]
+        ones = np.flatnonzero(self.sample)
+        ones.setflags(write=False)
+        return ones
+
+    @cached_property
+    def certificate(self) -> Certificate:  # type: ignore[override]
+        proved = self.status == "optimal"
+        assert self.energy is not None
+        return Certificate(
+            value=self.energy,
+            feasible=True,
+            upper_bound=self.energy if proved else None,
+            gap=0.0 if proved else None,
+            method="exact" if proved else None,
+        )
+
+    @cached_property
+    def trace(self) -> NDArray[np.float64] | None:
+        return self._walked.trace if self._plan.options.get("trace") else None
+
+    @cached_property
+    def timings(self) -> dict[str, float]:  # type: ignore[override]
+        walked = self._walked
+        return {"schedule": walked.schedule_seconds, "search": walked.search_seconds - walked.schedule_seconds}
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:  # type: ignore[override]
+        walked, plan = self._walked, self._plan
+        return {
+            "method": plan.method,
+            "chosen_by": plan.chosen_by,
+            "backend": plan.backend,
+            "device": "cpu",
+            "instruction_set": self._instruction_set,
+            "version": __version__,
+            "quantisation": self._image.describe(),
+            "layout": walked.layout,
+            "betas": walked.betas,
+            "generations": walked.generations,
+            "num_flips": walked.flips,
+            "target_reached": walked.target_reached,
+            **self._settings,
+            "options": {
+                key: value for key, value in plan.options.items() if value is not None and key != "initial_states"
+            },
+        }
+
+    def __reduce__(self) -> Any:
+        # Native objects stay in their process: what travels is the plain result.
+        lazy = ("samples", "energies", "sample", "selection", "certificate", "trace", "timings", "provenance")
+        return _rebuild, ({name: getattr(self, name) for name in ("energy", "status", *lazy)},)
+
+
+def _rebuild(fields: dict[str, Any]) -> Result:
+    return Result(**fields)
+
+
+def best_distinct(
+    samples: NDArray[np.int8], energies: NDArray[np.float64], most: int
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """At most `most` distinct rows by ascending energy, the earlier read first among equals."""
+    chosen: dict[bytes, int] = {}
+    for row in np.argsort(energies, kind="stable").tolist():
+        chosen.setdefault(samples[row].tobytes(), row)
+        if len(chosen) == most:
+            break
+    rows = list(chosen.values())
+    samples, energies = samples[rows], energies[rows]
+    samples.setflags(write=False)
+    energies.setflags(write=False)
+    return samples, energies
+
+
+def _result(problem: Qubo, walked: _core.Walked, image: Image, plan: Plan, settings: Mapping[str, Any]) -> Result:
+    stopped = walked.stopped
+    return _QuboResult(
+        energy=walked.energy,
+        status=stopped if stopped != "none" else "optimal" if len(problem) == 0 else "feasible",
+        _problem=problem,
+        _plan=plan,
+        _image=image,
+        _walked=walked,
+        _settings=settings,
+        _num_solutions=plan.options["num_solutions"],
+        _instruction_set=_core.isa(),
+    )
+
+
+def _threads(problem: Qubo, request: Request, num_reads: int, num_sweeps: int) -> int:
+    if request.threads is not None:
+        return request.threads
+    return 1 if len(problem) * num_reads * num_sweeps < _ONE_THREAD else available_cores()
+
+
+def _anneal(problem: Qubo, plan: Plan, request: Request) -> Result:
+    options = plan.options
+    states, num_reads = start_states(problem, options["initial_states"], options["num_reads"])
+    schedule = schedule_of(options)
+    image = image_of(problem, options["bits"])
+    seed = secrets.randbits(64) if request.seed is None else request.seed
+    layout = options["layout"]
+    walked = _core.anneal(
+        image.core,
+        num_reads,
+        schedule.num_sweeps,
+        schedule.beta_range,
+        schedule.linear,
+        schedule.betas,
+        not schedule.held,
+        seed,
+        _threads(problem, request, num_reads, schedule.num_sweeps),
+        None if layout == "auto" else layout,
+        states,
+        options["target_energy"],
+        options["trace"],
+        request.time_limit,
+        request.progress,
+    )
+    settings = {"seed": seed, "num_reads": num_reads, "num_sweeps": schedule.num_sweeps, "quench": not schedule.held}
+    return _result(problem, walked, image, plan, settings)
+
+
+def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
+    if not problems:
+        return []
+    options, first = plan.options, requests[0]
+    starts = [start_states(problem, options["initial_states"], options["num_reads"]) for problem in problems]
+    schedule = schedule_of(options)
+    images = [image_of(problem, options["bits"]) for problem in problems]
+    seeds = [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
+    layout = options["layout"]
+    found = _core.anneal_many(
+        [image.core for image in images],
+        [num_reads for _, num_reads in starts],
+        schedule.num_sweeps,
+        schedule.beta_range,
+        schedule.linear,
+        schedule.betas,
+        not schedule.held,
+        seeds,
+        first.threads or available_cores(),
+        None if layout == "auto" else layout,
+        [states for states, _ in starts],
+        options["target_energy"],
+        options["trace"],
+        first.time_limit,
+        first.progress,
+    )
+    return [
+        _result(
+            problem,
+            walked,
+            image,
+            plan,
+            {"seed": seed, "num_reads": num_reads, "num_sweeps": schedule.num_sweeps, "quench": not schedule.held},
+        )
+        for problem, walked, image, seed, (_, num_reads) in zip(problems, found, images, seeds, starts, strict=True)
+    ]
+
+
+RUNNERS: dict[tuple[type, str], Any] = {(Qubo, "anneal"): _anneal}
+BATCH_RUNNERS: dict[tuple[type, str], Any] = {(Qubo, "anneal"): _anneal_many}
