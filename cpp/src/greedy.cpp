@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
+#include <span>
 
 namespace isinglass {
 namespace {
@@ -42,6 +42,7 @@ struct Workspace {
   std::vector<std::size_t> fresh_at;  // size of the set for which `gain` is exact
   std::vector<Item> unpicked;         // may be in a solution and are not in the set, with or without room left
   std::vector<std::size_t> place;     // of each item in `unpicked`
+  std::vector<Item> stale;
   std::vector<Stale> heap, refreshed;
   std::vector<Item> picked, path;
   std::vector<double> picked_gains, path_gains;
@@ -107,6 +108,23 @@ class Run {
     ++evaluations_;
   }
 
+  /// The same for many, in slices between which the control is asked; false once it has stopped.
+  bool refresh_many(std::span<const Item> items) {
+    constexpr std::size_t kSlice = 64;
+    for (std::size_t begin = 0; begin < items.size(); begin += kSlice) {
+      const auto slice = items.subspan(begin, std::min(kSlice, items.size() - begin));
+      double gains[kSlice];
+      w_.state.gains(slice, gains);
+      for (std::size_t k = 0; k < slice.size(); ++k) {
+        w_.gain[index(slice[k])] = gains[k];
+        w_.fresh_at[index(slice[k])] = w_.picked.size();
+      }
+      evaluations_ += slice.size();
+      if (stop()) return false;
+    }
+    return true;
+  }
+
   void take(Item item, double gain) {
     w_.state.add(item);
     w_.purse.spend(item);
@@ -138,12 +156,10 @@ class Run {
     w_.unpicked.clear();
     for (std::size_t i = 0; i < n; ++i) {
       if (!problem_.eligible()[i]) continue;
-      const auto item = static_cast<Item>(i);
-      refresh(item);
       w_.place[i] = w_.unpicked.size();
-      w_.unpicked.push_back(item);
-      if (stop()) break;
+      w_.unpicked.push_back(static_cast<Item>(i));
     }
+    refresh_many(w_.unpicked);
     w_.first_gain.assign(w_.gain.begin(), w_.gain.end());
     any_eligible_ = !w_.unpicked.empty();
     // Gains of items that were never looked at bound nothing.
@@ -162,8 +178,8 @@ class Run {
       w_.values.push_back(value_);
       const std::size_t picks = w_.values.size() - 1;
       if (picks == kRefreshAfter && complete_) refresh_all();
-      // Late prefixes add little to the bound, and each costs O(n).
-      if ((picks & (picks - 1)) == 0) {
+      // A bound costs O(n): at every doubling from where the gains are exact.
+      if (picks >= kRefreshAfter && (picks & (picks - 1)) == 0) {
         online_bound();
         snapshot();
       }
@@ -173,9 +189,11 @@ class Run {
   /// Exact gains of all once the first picks have taken what is common to many items: nearly free, since it saves
   /// later refreshing, and the bound at this prefix is the tightest of most runs (gaps fall by a third to a half).
   void refresh_all() {
+    w_.stale.clear();
     for (const Stale& entry : w_.heap) {
-      if (!fresh(entry.item)) refresh(entry.item);
+      if (!fresh(entry.item)) w_.stale.push_back(entry.item);
     }
+    refresh_many(w_.stale);
     for (Stale& entry : w_.heap) entry.density = density(entry.item);
     std::make_heap(w_.heap.begin(), w_.heap.end(), Later{});
   }
@@ -323,7 +341,7 @@ class Run {
   void fill_up() {
     collect_open();
     if (w_.unpicked.empty() || !has_room()) return;
-    for (Item item : w_.unpicked) refresh(item);
+    if (!refresh_many(w_.unpicked)) return;
     build_heap(w_.unpicked);
     while (has_room() && !stop()) {
       const Item item = next();

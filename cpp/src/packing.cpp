@@ -165,43 +165,47 @@ double PackingState::coverage_gain(std::size_t item) const {
   return s.total();
 }
 
-double PackingState::gain(Item item) const {
+double PackingState::represented(std::size_t item) const {
+  LaneSum s;
+  for_row(problem_->view(), item, [&](std::size_t i, float value, std::size_t k) {
+    s.add(k, std::min(static_cast<double>(value), headroom_[i]));
+  });
+  return s.total();
+}
+
+double PackingState::nearer(std::size_t item) const {
+  if (problem_->view().similarity != nullptr) {
+    return kernels_->facility_gain(problem_->row(item), nearest_.data(), problem_->row_length());
+  }
+  LaneSum s;
+  for_row(problem_->view(), item, [&](std::size_t i, float value, std::size_t k) {
+    s.add(k, std::max(0.0, static_cast<double>(value) - static_cast<double>(nearest_[i])));
+  });
+  return s.total();
+}
+
+void PackingState::gains(std::span<const Item> items, double* gains) const {
   const PackingView& view = problem_->view();
-  const auto j = static_cast<std::size_t>(item);
-  double total = 0;
-  if (problem_->relevance_scale() > 0) total += problem_->relevance_scale() * view.relevance[j];
-  if (problem_->coverage_scale() > 0) total += problem_->coverage_scale() * coverage_gain(j);
-  if (problem_->representation_scale() > 0) {
-    double gained;
-    if (view.similarity != nullptr) {
-      gained = kernels_->saturated_gain(problem_->row(j), headroom_.data(), problem_->row_length());
-    } else {
-      LaneSum s;
-      for_row(view, j, [&](std::size_t i, float value, std::size_t k) {
-        s.add(k, std::min(static_cast<double>(value), headroom_[i]));
-      });
-      gained = s.total();
+  const bool dense = problem_->representation_scale() > 0 && view.similarity != nullptr;
+  if (dense) {
+    kernels_->saturated_gains(problem_->rows(), items.data(), items.size(), headroom_.data(), problem_->row_length(),
+                              gains);
+  }
+  for (std::size_t k = 0; k < items.size(); ++k) {
+    const auto j = static_cast<std::size_t>(items[k]);
+    double total = 0;
+    if (problem_->relevance_scale() > 0) total += problem_->relevance_scale() * view.relevance[j];
+    if (problem_->coverage_scale() > 0) total += problem_->coverage_scale() * coverage_gain(j);
+    if (problem_->representation_scale() > 0) {
+      total += problem_->representation_scale() * (dense ? gains[k] : represented(j));
     }
-    total += problem_->representation_scale() * gained;
-  }
-  if (problem_->diversity_scale() > 0) {
-    const auto group = static_cast<std::size_t>(view.groups[j]);
-    total += problem_->diversity_scale() * (std::sqrt(group_mass_[group] + view.relevance[j]) - group_root_[group]);
-  }
-  if (problem_->facility_scale() > 0) {
-    double gained;
-    if (view.similarity != nullptr) {
-      gained = kernels_->facility_gain(problem_->row(j), nearest_.data(), problem_->row_length());
-    } else {
-      LaneSum s;
-      for_row(view, j, [&](std::size_t i, float value, std::size_t k) {
-        s.add(k, std::max(0.0, static_cast<double>(value) - static_cast<double>(nearest_[i])));
-      });
-      gained = s.total();
+    if (problem_->diversity_scale() > 0) {
+      const auto group = static_cast<std::size_t>(view.groups[j]);
+      total += problem_->diversity_scale() * (std::sqrt(group_mass_[group] + view.relevance[j]) - group_root_[group]);
     }
-    total += problem_->facility_scale() * gained;
+    if (problem_->facility_scale() > 0) total += problem_->facility_scale() * nearer(j);
+    gains[k] = total;
   }
-  return total;
 }
 
 void PackingState::add(Item item) {

@@ -85,6 +85,9 @@ TEST(kernels_agree_on_every_level) {
       headroom[i] = uniform(2, static_cast<std::uint32_t>(i));
       nearest[i] = static_cast<float>(uniform(3, static_cast<std::uint32_t>(i)));
     }
+    std::vector<float> three(3 * n);
+    for (std::size_t i = 0; i < three.size(); ++i)
+      three[i] = static_cast<float>(uniform(4, static_cast<std::uint32_t>(i)));
     std::vector<double> expected;
     for (Level candidate : available_levels()) {
       force_level(name(candidate));
@@ -92,9 +95,15 @@ TEST(kernels_agree_on_every_level) {
       std::vector<double> after = headroom, mass = headroom;
       k.saturated_add(row.data(), after.data(), n);
       k.accumulate(row.data(), 0.3, mass.data(), n);
-      std::vector<double> got{k.row_sum(row.data(), n), k.saturated_gain(row.data(), headroom.data(), n),
-                              k.facility_gain(row.data(), nearest.data(), n), k.dot(row.data(), nearest.data(), n),
-                              k.saturation_slope(headroom.data(), mass.data(), after.data(), mass.data(), 0.4, full)};
+      std::vector<double> got(6);
+      const std::vector<std::int32_t> items{0, 1, 2, 0, 1, 2};  // four together, then one by one
+      k.saturated_gains(three.data(), items.data(), items.size(), headroom.data(), n, got.data());
+      CHECK(got[0] == got[3] && got[1] == got[4] && got[2] == got[5]);
+      for (double value : {k.row_sum(row.data(), n), k.facility_gain(row.data(), nearest.data(), n),
+                           k.dot(row.data(), nearest.data(), n),
+                           k.saturation_slope(headroom.data(), mass.data(), after.data(), mass.data(), 0.4, full)}) {
+        got.push_back(value);
+      }
       got.insert(got.end(), after.begin(), after.end());
       got.insert(got.end(), mass.begin(), mass.end());
       if (expected.empty()) expected = got;

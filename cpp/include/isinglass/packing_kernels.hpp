@@ -12,8 +12,9 @@ namespace isinglass {
 /// same bits. Rows of a multiple of 16 entries are fastest. `headroom` is padded with zeros to a multiple of 16.
 struct PackingKernels {
   double (*row_sum)(const float* row, std::size_t n);
-  /// sum_i min(row_i, headroom_i)
-  double (*saturated_gain)(const float* row, const double* headroom, std::size_t n);
+  /// out_k = sum_i min(row_i, headroom_i) for row items[k] of a matrix with rows of n
+  void (*saturated_gains)(const float* matrix, const std::int32_t* items, std::size_t count, const double* headroom,
+                          std::size_t n, double* out);
   /// headroom_i <- max(0, headroom_i - row_i)
   void (*saturated_add)(const float* row, double* headroom, std::size_t n);
   /// sum_i max(0, row_i - nearest_i)

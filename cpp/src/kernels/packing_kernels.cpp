@@ -27,15 +27,47 @@ double row_sum(const float* row, std::size_t n) {
   return tree_sum(s);
 }
 
-double saturated_gain(const float* row, const double* headroom, std::size_t n) {
-  Lanes s = zero_lanes();
-  for_blocks(row, n, [&](std::size_t i, const float* block) __attribute__((always_inline)) {
+/// Several rows at a time: their sums do not wait for each other, and share the loads of `headroom`.
+template <std::size_t kRows>
+ISINGLASS_INLINE void saturated_rows(const float* const (&row)[kRows], const double* headroom, std::size_t n,
+                                     double* out) {
+  Lanes s[kRows];
+  for (std::size_t r = 0; r < kRows; ++r) s[r] = zero_lanes();
+  const std::size_t whole = n - n % kLanes;
+  for (std::size_t i = 0; i < whole; i += kLanes) {
 #pragma GCC unroll 16
     for (std::size_t k = 0; k < kVectors; ++k) {
-      s.v[k] += smaller(load_widened(block + k * kWidth), load(headroom + i + k * kWidth));
+      const DoubleVector h = load(headroom + i + k * kWidth);
+#pragma GCC unroll 4
+      for (std::size_t r = 0; r < kRows; ++r) s[r].v[k] += smaller(load_widened(row[r] + i + k * kWidth), h);
     }
-  });
-  return tree_sum(s);
+  }
+  for (std::size_t r = 0; r < kRows; ++r) {
+    if (whole < n) {
+      float rest[kLanes] = {};
+      for (std::size_t i = whole; i < n; ++i) rest[i - whole] = row[r][i];
+#pragma GCC unroll 16
+      for (std::size_t k = 0; k < kVectors; ++k) {
+        s[r].v[k] += smaller(load_widened(rest + k * kWidth), load(headroom + whole + k * kWidth));
+      }
+    }
+    out[r] = tree_sum(s[r]);
+  }
+}
+
+void saturated_gains(const float* matrix, const std::int32_t* items, std::size_t count, const double* headroom,
+                     std::size_t n, double* out) {
+  const auto row = [&](std::size_t k)
+                       __attribute__((always_inline)) { return matrix + static_cast<std::size_t>(items[k]) * n; };
+  std::size_t k = 0;
+  for (; k + 4 <= count; k += 4) {
+    const float* const rows[] = {row(k), row(k + 1), row(k + 2), row(k + 3)};
+    saturated_rows(rows, headroom, n, out + k);
+  }
+  for (; k < count; ++k) {
+    const float* const rows[] = {row(k)};
+    saturated_rows(rows, headroom, n, out + k);
+  }
 }
 
 void saturated_add(const float* row, double* headroom, std::size_t n) {
@@ -110,7 +142,7 @@ double saturation_slope(const double* mass, const double* direction, const doubl
 }  // namespace
 
 extern const PackingKernels packing_kernels;
-const PackingKernels packing_kernels = {row_sum, saturated_gain, saturated_add,   facility_gain, facility_add,
-                                        dot,     accumulate,     saturation_slope};
+const PackingKernels packing_kernels = {row_sum, saturated_gains, saturated_add,   facility_gain, facility_add,
+                                        dot,     accumulate,      saturation_slope};
 
 }  // namespace isinglass::ISINGLASS_LEVEL
