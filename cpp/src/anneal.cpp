@@ -62,7 +62,8 @@ class Search {
     bool cut = control_.reason() != StopReason::none;
     for (std::uint32_t k = 0; k < sweeps && !cut; k += slice_) {
       const std::uint32_t step = std::min(slice_, sweeps - k);
-      replicas.sweep({k, step, options_.t2.data() + k, trace == nullptr ? nullptr : trace->data() + k});
+      replicas.sweep(
+          {k, step, options_.t2.data() + k, trace == nullptr ? nullptr : trace->data() + k, options_.quench});
       swept_.fetch_add(static_cast<double>(step) * static_cast<double>(count), std::memory_order_relaxed);
       if (options_.report) {
         control_.report(swept_.load(std::memory_order_relaxed) /
@@ -70,10 +71,13 @@ class Search {
       }
       cut = k + step < sweeps && control_.stop();
     }
-    if ((options_.quench && sweeps > 0) || cut) replicas.quench();
+    if (options_.quench && sweeps > 0) {
+      replicas.return_to_best();
+      replicas.quench();
+    }
     replicas.end(reads_.states.data() + first * n);
     energies(qubo_.view(), reads_.states.data() + first * n, count, reads_.energies.data() + first);
-    for (std::size_t r = 0; r < count; ++r) reads_.flips[first + r] = replicas.state(r).flips;
+    for (std::size_t r = 0; r < count; ++r) reads_.flips[first + r] = replicas.flips(r);
   }
 
   const Qubo& qubo_;
@@ -92,13 +96,17 @@ Reads anneal(const Qubo& qubo, const AnnealOptions& options, Control& control) {
   const double begin_seconds = control.seconds();
   Reads reads;
   reads.layout = options.layout ? *options.layout : choose_layout(qubo, options.num_reads);
-  reads.states.resize(options.num_reads * qubo.size());
-  reads.energies.resize(options.num_reads);
-  reads.flips.resize(options.num_reads);
   Search search(qubo, options, control, reads);
   search.reserve_trace();
+  const auto hold = [&](std::size_t count) {
+    reads.states.resize(count * qubo.size());
+    reads.energies.resize(count);
+    reads.flips.resize(count);
+  };
   while (reads.count < options.num_reads) {
-    const std::size_t count = search.generation(reads.count, std::min(kReadsPerGeneration, options.num_reads - reads.count));
+    const std::size_t wanted = std::min(kReadsPerGeneration, options.num_reads - reads.count);
+    hold(reads.count + wanted);
+    const std::size_t count = search.generation(reads.count, wanted);
     reads.stopped = control.reason();
     if (reads.stopped != StopReason::none && reads.generations > 0) break;  // this one is not whole
     reads.count += count;
@@ -106,13 +114,12 @@ Reads anneal(const Qubo& qubo, const AnnealOptions& options, Control& control) {
     ++reads.generations;
     if (options.target_energy) {
       const auto begin = reads.energies.begin() + static_cast<std::ptrdiff_t>(reads.count - count);
-      reads.target_reached = *std::min_element(begin, begin + static_cast<std::ptrdiff_t>(count)) <= *options.target_energy;
+      reads.target_reached =
+          *std::min_element(begin, begin + static_cast<std::ptrdiff_t>(count)) <= *options.target_energy;
       if (reads.target_reached) break;
     }
   }
-  reads.states.resize(reads.count * qubo.size());
-  reads.energies.resize(reads.count);
-  reads.flips.resize(reads.count);
+  hold(reads.count);
   reads.trace = search.trace();
   reads.search_seconds = control.seconds() - begin_seconds;
   return reads;

@@ -12,8 +12,8 @@ namespace isinglass {
 namespace {
 
 constexpr double kLargestField = 2147483520;  // the largest threshold, a float below 2^31
-constexpr double kRoundedField = 1 << 30;  // what a scale that rounds aims at: room for the rounding itself
-constexpr std::size_t kRowAlignment = 64;  // entries: a multiple of every block width
+constexpr double kRoundedField = 1 << 30;     // what a scale that rounds aims at: room for the rounding itself
+constexpr std::size_t kRowAlignment = 64;     // entries: a multiple of every block width
 
 template <class Visit>
 void visit_couplings(const QuboView& view, Visit visit) {
@@ -76,7 +76,8 @@ bool all_integers(const QuboView& view) {
     bool ok = true;
     for (std::size_t k = 0; k < count; ++k) {
       const double w = values[k];
-      ok &= std::fabs(w) <= kSmall && static_cast<double>(static_cast<std::int32_t>(std::fabs(w) <= kSmall ? w : 0)) == w;
+      ok &=
+          std::fabs(w) <= kSmall && static_cast<double>(static_cast<std::int32_t>(std::fabs(w) <= kSmall ? w : 0)) == w;
     }
     whole &= ok;
   };

@@ -45,8 +45,8 @@ std::size_t padded(std::size_t n) { return (n + 63) / 64 * 64; }
 }  // namespace
 
 std::string_view name(Layout layout) {
-  constexpr std::array<std::string_view, kLayouts.size()> names{
-      "lanes32", "lanes16", "rows32", "rows32_of16", "rows32_of8", "rows16", "rows16_of8", "sparse"};
+  constexpr std::array<std::string_view, kLayouts.size()> names{"lanes32",    "lanes16", "rows32",     "rows32_of16",
+                                                                "rows32_of8", "rows16",  "rows16_of8", "sparse"};
   return names[static_cast<std::size_t>(layout)];
 }
 
@@ -108,8 +108,8 @@ void Replicas::Free::operator()(void* p) const { ::operator delete(p, kAlignment
 Replicas::Replicas(const Qubo& qubo, Layout layout, std::uint64_t seed, std::uint64_t first_read, std::size_t count)
     : qubo_(qubo), seed_(seed), first_read_(first_read), count_(count), lanes_(is_lanes(layout)) {
   if (const std::string_view reason = unfit(qubo, layout); !reason.empty()) {
-    throw std::invalid_argument("layout '" + std::string(name(layout)) + "' cannot hold this model: " +
-                                std::string(reason));
+    throw std::invalid_argument("layout '" + std::string(name(layout)) +
+                                "' cannot hold this model: " + std::string(reason));
   }
   const std::size_t n = qubo.size();
   std::size_t bytes;
@@ -126,6 +126,7 @@ Replicas::Replicas(const Qubo& qubo, Layout layout, std::uint64_t seed, std::uin
       const ReadKey key = read_key(seed, first_read + lane);
       walk.key_a[lane] = key.a;
       walk.key_b[lane] = key.b;
+      walk.flips[lane] = 0;
     }
     bytes = n * static_cast<std::size_t>(lane_kernels_->lanes * lane_kernels_->field_bytes);
   } else {
@@ -148,12 +149,15 @@ Replicas::Replicas(const Qubo& qubo, Layout layout, std::uint64_t seed, std::uin
     const ReadKey key = read_key(seed, first_read);
     walk.key_a = key.a;
     walk.key_b = key.b;
+    walk.flips = 0;
     bytes = walk.stride * static_cast<std::size_t>(row_kernels_->field_bytes);
   }
   bytes = padded(bytes);
-  memory_.reset(::operator new(2 * bytes + 64, kAlignment));
-  (lanes_ ? lane_walk_.fields : row_walk_.fields) = memory_.get();
-  (lanes_ ? lane_walk_.bits : row_walk_.bits) = static_cast<char*>(memory_.get()) + bytes;
+  char* const memory = static_cast<char*>(::operator new(3 * bytes + 64, kAlignment));
+  memory_.reset(memory);
+  (lanes_ ? lane_walk_.fields : row_walk_.fields) = memory;
+  (lanes_ ? lane_walk_.bits : row_walk_.bits) = memory + bytes;
+  (lanes_ ? lane_walk_.best_bits : row_walk_.best_bits) = memory + 2 * bytes;
 }
 
 void Replicas::begin(const std::uint8_t* states) {
@@ -176,7 +180,7 @@ void Replicas::sweep_each(std::uint32_t sweep, const float* t2) {
     std::memcpy(lane_walk_.lane_t2, t2, count_ * sizeof(float));
     lane_kernels_->sweep_each(lane_walk_, sweep);
   } else {
-    row_kernels_->sweep(row_walk_, {sweep, 1, t2, nullptr});
+    row_kernels_->sweep(row_walk_, {sweep, 1, t2, nullptr, true});
   }
 }
 
@@ -184,8 +188,17 @@ void Replicas::probe(const SweepRun& run, MoveCounts* counts) { move_kernels().p
 
 void Replicas::quench() { lanes_ ? lane_kernels_->quench(lane_walk_) : row_kernels_->quench(row_walk_); }
 
-void Replicas::end(std::uint8_t* states) const {
-  lanes_ ? lane_kernels_->end(lane_walk_, states) : row_kernels_->end(row_walk_, states);
+void Replicas::return_to_best() {
+  bool lower = false;
+  for (std::size_t r = 0; r < count_; ++r) lower |= best(r) < energy(r);
+  if (!lower) return;
+  std::vector<std::uint8_t> states(count_ * qubo_.size());
+  end(true, states.data());
+  begin(states.data());
+}
+
+void Replicas::end(bool best, std::uint8_t* states) const {
+  lanes_ ? lane_kernels_->end(lane_walk_, best, states) : row_kernels_->end(row_walk_, best, states);
 }
 
 }  // namespace isinglass

@@ -86,7 +86,7 @@ Window probe_window(const Qubo& qubo, double hot_share) {
   for (std::size_t first = 0; first < kProbeReads; first += lanes) {
     Replicas replicas(qubo, Layout::lanes32, stream::probe, first, std::min(lanes, kProbeReads - first));
     replicas.begin_random();
-    replicas.probe({0, kProbeSweeps, t2.data(), nullptr}, counts.data());
+    replicas.probe({0, kProbeSweeps, t2.data(), nullptr, false}, counts.data());
   }
   const double moves = static_cast<double>(qubo.size() * kProbeReads);
   std::size_t hot = 0;

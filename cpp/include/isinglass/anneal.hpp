@@ -18,7 +18,7 @@ inline constexpr std::size_t kReadsPerGeneration = 64;
 struct AnnealOptions {
   std::size_t num_reads = 1;
   std::vector<float> t2;  // one a sweep, see kernel_temperature
-  bool quench = true;     // end every read in a local minimum
+  bool quench = true;     // end every read in a local minimum, below the best state that a sweep ended in
   std::uint64_t seed = 0;
   int threads = 1;
   std::optional<Layout> layout;
@@ -29,7 +29,8 @@ struct AnnealOptions {
 };
 
 /// The reads of a search, in read order. A run that stopped early holds those of whole generations; one that stopped
-/// within its first holds what had begun of that one, cut short where it stood and quenched.
+/// within its first holds what had begun of that one, cut short where it stood (and
+/// quenched, if it would have been).
 struct Reads {
   std::size_t count = 0;
   std::vector<std::uint8_t> states;  // count * n

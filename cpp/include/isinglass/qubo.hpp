@@ -11,8 +11,8 @@
 
 namespace isinglass {
 
-/// The caller's model: minimise sum_i linear_i x_i + sum_{i<j} w_ij x_i x_j + offset over x in {0, 1}. The couplings are
-/// either dense (n x n, read above the diagonal) or compressed rows that hold each pair in both directions.
+/// The caller's model: minimise sum_i linear_i x_i + sum_{i<j} w_ij x_i x_j + offset over x in {0, 1}. The couplings
+/// are either dense (n x n, read above the diagonal) or compressed rows that hold each pair in both directions.
 struct QuboView {
   std::size_t n = 0;
   std::span<const double> linear;

@@ -46,10 +46,16 @@ class Replicas {
   void sweep_each(std::uint32_t sweep, const float* t2);
   void probe(const SweepRun& run, MoveCounts* counts);  // of lanes32 only
   void quench();
-  void end(std::uint8_t* states) const;
-  const WalkState& state(std::size_t read) const { return lanes_ ? lane_walk_.state[read] : row_walk_.state; }
+  void end(std::uint8_t* states) const { end(false, states); }
+  /// Goes on from the best states that were kept, where those are lower than the ones it stands at.
+  void return_to_best();
+  std::int64_t energy(std::size_t read) const { return lanes_ ? lane_walk_.energy[read] : row_walk_.energy; }
+  std::int64_t best(std::size_t read) const { return lanes_ ? lane_walk_.best[read] : row_walk_.best; }
+  std::uint64_t flips(std::size_t read) const { return lanes_ ? lane_walk_.flips[read] : row_walk_.flips; }
 
  private:
+  void end(bool best, std::uint8_t* states) const;
+
   struct Free {
     void operator()(void* p) const;
   };

@@ -35,7 +35,7 @@ struct Window {
 /// sqrt(sum_j w_ij^2) down by a factor of 1000. Hot: where the accepted moves that change the energy fall below
 /// `hot_share` of all; cold: where a sweep accepts fewer than 0.3 uphill moves, or 0.7 % of its attempts where that is
 /// less. Quantiles and counts of moves, not extremes, so neither the scale of a model nor a few large penalties decide.
-Window probe_window(const Qubo& qubo, double hot_share = 0.05);
+Window probe_window(const Qubo& qubo, double hot_share = 0.1);
 /// The range of that probe itself.
 Window wide_window(const Qubo& qubo);
 

@@ -19,14 +19,12 @@ struct LaneSums {
     L::widened(L::ones_where(accepted), part);
     for (int h = 0; h < L::kHalves; ++h) flips[h] += part[h];
   }
-  __attribute__((always_inline)) void flush(WalkState* state) {
+  __attribute__((always_inline)) void flush(LaneWalk& walk) {
     std::int32_t e[L::kCount], f[L::kCount];
     std::memcpy(e, energy, sizeof e);
     std::memcpy(f, flips, sizeof f);
-    for (int l = 0; l < L::kCount; ++l) {
-      state[l].energy += e[l];
-      state[l].flips += static_cast<std::uint32_t>(f[l]);
-    }
+    for (int l = 0; l < L::kCount; ++l) walk.energy[l] += e[l];
+    for (int l = 0; l < L::kCount; ++l) walk.flips[l] += static_cast<std::uint32_t>(f[l]);
   }
 };
 
@@ -115,22 +113,31 @@ ISINGLASS_INLINE bool sweep_lanes(LaneWalk& walk, const LaneKeys<L>& keys, std::
       add_row<L>(walk, i, fields, L::turn(accepted, x));
       if constexpr (kHeat == Heat::cold) flipped = true;
     }
-    sums.flush(walk.state);
+    sums.flush(walk);
   }
   return flipped;
 }
 
 template <class L>
-ISINGLASS_INLINE void note_best(LaneWalk& walk, std::uint32_t sweep, std::int64_t* trace) {
+ISINGLASS_INLINE void note_best(LaneWalk& walk, bool keep, std::int64_t* trace) {
+  std::int64_t better[L::kCount];
+  std::int64_t any = 0;
   for (int l = 0; l < L::kCount; ++l) {
-    WalkState& s = walk.state[l];
-    const bool better = s.energy < s.best;
-    s.best = better ? s.energy : s.best;
-    s.best_sweep = better ? sweep : s.best_sweep;
+    better[l] = walk.energy[l] < walk.best[l] ? -1 : 0;
+    walk.best[l] = walk.energy[l] < walk.best[l] ? walk.energy[l] : walk.best[l];
+    any |= better[l];
+  }
+  if (any && keep) {
+    std::uint32_t lanes = 0;
+    for (int l = 0; l < L::kCount; ++l) lanes |= static_cast<std::uint32_t>(better[l] & 1) << l;
+    const typename L::Mask m = L::from_bits(lanes);
+    const auto* const bits = static_cast<const typename L::Mask*>(walk.bits);
+    auto* const best = static_cast<typename L::Mask*>(walk.best_bits);
+    for (std::size_t i = 0; i < walk.n; ++i) best[i] = L::either(m, bits[i], best[i]);
   }
   if (trace != nullptr) {
     for (int l = 0; l < L::kCount; ++l) {
-      if ((walk.live >> l & 1) && walk.state[l].energy < *trace) *trace = walk.state[l].energy;
+      if ((walk.live >> l & 1) && walk.energy[l] < *trace) *trace = walk.energy[l];
     }
   }
 }
@@ -143,7 +150,9 @@ void begin_lanes(LaneWalk& walk, const std::uint8_t* states) {
     L::store(fields + i * L::kCount, L::broadcast(walk.linear[i]));
     bits[i] = L::none();
   }
-  for (int l = 0; l < L::kCount; ++l) walk.state[l] = {};
+  std::uint64_t flips[L::kCount];
+  std::memcpy(flips, walk.flips, sizeof flips);
+  for (int l = 0; l < L::kCount; ++l) walk.energy[l] = 0;
   // From all zeros, variable after variable is turned on: the same sums as in a sweep.
   const std::size_t step = stretch(walk.worst_field);
   for (std::size_t begin = 0, end; begin < walk.n; begin = end) {
@@ -161,12 +170,11 @@ void begin_lanes(LaneWalk& walk, const std::uint8_t* states) {
       bits[i] = x;
       add_row<L>(walk, i, fields, L::turn(x, L::none()));
     }
-    sums.flush(walk.state);
+    sums.flush(walk);
   }
-  for (int l = 0; l < L::kCount; ++l) {
-    walk.state[l].best = walk.state[l].energy;
-    walk.state[l].flips = 0;
-  }
+  for (int l = 0; l < L::kCount; ++l) walk.best[l] = walk.energy[l];
+  std::memcpy(walk.best_bits, walk.bits, walk.n * sizeof(typename L::Mask));
+  std::memcpy(walk.flips, flips, sizeof flips);
 }
 
 template <class L>
@@ -178,7 +186,7 @@ void walk_lanes(LaneWalk& walk, const SweepRun& run) {
     const std::int32_t bound = threshold_bound(run.t2[k]);
     sweep_lanes<L, Heat::warm, false>(walk, keys, run.first + k, t2,
                                       L::broadcast(bound < L::kLargest ? bound : L::kLargest), nullptr);
-    note_best<L>(walk, run.first + k, run.trace == nullptr ? nullptr : run.trace + k);
+    note_best<L>(walk, run.keep_best, run.trace == nullptr ? nullptr : run.trace + k);
   }
 }
 
@@ -193,7 +201,7 @@ void walk_lanes_each(LaneWalk& walk, std::uint32_t sweep) {
     bounds[l] = static_cast<typename L::Field>(bound < L::kLargest ? bound : L::kLargest);
   }
   sweep_lanes<L, Heat::warm, false>(walk, keys, sweep, t2, L::load(bounds), nullptr);
-  note_best<L>(walk, sweep, nullptr);
+  note_best<L>(walk, true, nullptr);
 }
 
 template <class L>
@@ -204,10 +212,13 @@ void quench_lanes(LaneWalk& walk) {
 }
 
 template <class L>
-void end_lanes(const LaneWalk& walk, std::uint8_t* states) {
+void end_lanes(const LaneWalk& walk, bool best, std::uint8_t* states) {
   const auto* const bits = static_cast<const typename L::Mask*>(walk.bits);
+  const auto* const best_bits = static_cast<const typename L::Mask*>(walk.best_bits);
+  std::uint32_t lower = 0;
+  for (int l = 0; l < L::kCount; ++l) lower |= static_cast<std::uint32_t>(best && walk.best[l] < walk.energy[l]) << l;
   for (std::size_t i = 0; i < walk.n; ++i) {
-    const std::uint32_t x = L::to_bits(bits[i]);
+    const std::uint32_t x = (L::to_bits(bits[i]) & ~lower) | (L::to_bits(best_bits[i]) & lower);
     for (int l = 0, row = 0; l < L::kCount; ++l) {
       if (walk.live >> l & 1) states[static_cast<std::size_t>(row++) * walk.n + i] = x >> l & 1;
     }
@@ -305,9 +316,14 @@ ISINGLASS_INLINE bool sweep_row(RowWalk& walk, const U32* steps, std::uint32_t s
     } while (open != 0);
     bits[block] = x;
   }
-  walk.state.energy += energy;
-  walk.state.flips += flips;
+  walk.energy += energy;
+  walk.flips += flips;
   return flips != 0;
+}
+
+template <class L>
+ISINGLASS_INLINE void keep_row(RowWalk& walk) {
+  std::memcpy(walk.best_bits, walk.bits, (walk.n + L::kCount - 1) / L::kCount * sizeof(typename L::Mask));
 }
 
 template <class L, class Rows>
@@ -317,18 +333,19 @@ void begin_row(RowWalk& walk, const std::uint8_t* state) {
   for (std::size_t i = 0; i < walk.stride; ++i) {
     fields[i] = i < walk.n ? static_cast<typename L::Field>(walk.linear[i]) : typename L::Field{0};
   }
-  walk.state = {};
+  walk.energy = 0;
   for (std::size_t block = 0, first = 0; first < walk.n; ++block, first += L::kCount) {
     std::uint32_t on = 0;
     for (std::size_t i = first; i < walk.n && i < first + L::kCount; ++i) {
       if (!state[i]) continue;
       on |= 1U << (i - first);
-      walk.state.energy += fields[i];
+      walk.energy += fields[i];
       Rows::add(walk, i, false);
     }
     bits[block] = L::from_bits(on);
   }
-  walk.state.best = walk.state.energy;
+  walk.best = walk.energy;
+  keep_row<L>(walk);
 }
 
 template <class L>
@@ -346,14 +363,13 @@ struct RowSteps {
 template <class L, class Rows>
 void walk_row(RowWalk& walk, const SweepRun& run) {
   const RowSteps<L> steps;
-  WalkState& s = walk.state;
   for (std::uint32_t k = 0; k < run.count; ++k) {
     sweep_row<L, Rows, Heat::warm>(walk, steps.at, run.first + k, run.t2[k]);
-    if (s.energy < s.best) {
-      s.best = s.energy;
-      s.best_sweep = run.first + k;
+    if (walk.energy < walk.best) {
+      walk.best = walk.energy;
+      if (run.keep_best) keep_row<L>(walk);
     }
-    if (run.trace != nullptr && s.energy < run.trace[k]) run.trace[k] = s.energy;
+    if (run.trace != nullptr && walk.energy < run.trace[k]) run.trace[k] = walk.energy;
   }
 }
 
@@ -365,8 +381,9 @@ void quench_row(RowWalk& walk) {
 }
 
 template <class L>
-void end_row(const RowWalk& walk, std::uint8_t* state) {
-  const auto* const bits = static_cast<const typename L::Mask*>(walk.bits);
+void end_row(const RowWalk& walk, bool best, std::uint8_t* state) {
+  const auto* const bits =
+      static_cast<const typename L::Mask*>(best && walk.best < walk.energy ? walk.best_bits : walk.bits);
   for (std::size_t i = 0; i < walk.n; ++i) state[i] = L::to_bits(bits[i / L::kCount]) >> (i % L::kCount) & 1;
 }
 

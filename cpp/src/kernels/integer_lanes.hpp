@@ -148,6 +148,7 @@ struct Lanes32 {
   ISINGLASS_MEMBER Fields joined(const I32* halves) { return halves[0]; }
   ISINGLASS_MEMBER void widened(Fields v, I32* halves) { halves[0] = v; }
   ISINGLASS_MEMBER Mask none() { return Mask{}; }
+  ISINGLASS_MEMBER Mask either(Mask m, Mask a, Mask b) { return static_cast<Mask>((m & a) | (~m & b)); }
   ISINGLASS_MEMBER Fields load_row(const std::int32_t* p) { return load(p); }
   ISINGLASS_MEMBER Fields load_row(const std::int16_t* p) {
 #if defined(ISINGLASS_LEVEL_v4)
@@ -320,6 +321,7 @@ struct Lanes16 {
 #endif
   }
   ISINGLASS_MEMBER Mask none() { return Mask{}; }
+  ISINGLASS_MEMBER Mask either(Mask m, Mask a, Mask b) { return static_cast<Mask>((m & a) | (~m & b)); }
   ISINGLASS_MEMBER Fields load_row(const std::int16_t* p) { return load(p); }
   ISINGLASS_MEMBER Fields load_row(const std::int8_t* p) {
 #if defined(ISINGLASS_LEVEL_v4)

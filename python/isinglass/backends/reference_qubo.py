@@ -88,6 +88,7 @@ class Walk(NamedTuple):
     flips: NDArray[np.int64]  # (r,)
     changing: NDArray[np.int64]  # (s,), accepted moves that change the energy, of all reads
     uphill: NDArray[np.int64]  # (s,), accepted moves that raise it
+    best: NDArray[np.uint8]  # (r, n), the last state where none was lower, else the first lowest at the end of a sweep
 
 
 def random_states(seed: int, reads: NDArray[np.int64], n: int) -> NDArray[np.uint8]:
@@ -130,6 +131,7 @@ def metropolis(
     x = (random_states(seed, reads, n) if states is None else states).astype(np.int64)
     energies = np.empty((len(t2), len(reads)), dtype=np.int64)
     flips = np.zeros(len(reads), dtype=np.int64)
+    best, lowest = x.copy(), _integer_energies(linear, couplings, x)
     changing, uphill = np.zeros(len(t2), dtype=np.int64), np.zeros(len(t2), dtype=np.int64)
     for sweep, temperature in enumerate(t2, start=first_sweep):
         for i in range(n):
@@ -140,8 +142,19 @@ def metropolis(
             flips += accepted
             changing[sweep - first_sweep] += np.count_nonzero(accepted & (cost != 0))
             uphill[sweep - first_sweep] += np.count_nonzero(accepted & (cost > 0))
-        energies[sweep - first_sweep] = x @ linear + ((x @ couplings) * x).sum(axis=1) // 2
-    return Walk(x.astype(np.uint8), energies, flips, changing, uphill)
+        energies[sweep - first_sweep] = now = _integer_energies(linear, couplings, x)
+        best[now < lowest] = x[now < lowest]
+        lowest = np.minimum(lowest, now)
+    level = _integer_energies(linear, couplings, x) == lowest
+    best[level] = x[level]
+    return Walk(x.astype(np.uint8), energies, flips, changing, uphill, best.astype(np.uint8))
+
+
+def _integer_energies(
+    linear: NDArray[np.int64], couplings: NDArray[np.int64], x: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    energies: NDArray[np.int64] = x @ linear + ((x @ couplings) * x).sum(axis=1) // 2
+    return energies
 
 
 def quench(
@@ -223,14 +236,14 @@ def wide_window(linear: NDArray[np.int64], couplings: NDArray[np.int64]) -> tupl
 
 
 def probe_window(linear: NDArray[np.int64], couplings: NDArray[np.int64]) -> tuple[float, float]:
-    """Where 5 % of the moves of a short anneal change the energy, and where uphill moves become rare."""
+    """Where 10 % of the moves of a short anneal change the energy, and where uphill moves become rare."""
     hot, cold = wide_window(linear, couplings)
     if hot == 0:
         return hot, cold
     temperatures = spaced(hot, cold, 64, linear=False)
     walk = metropolis(linear, couplings, kernel_temperatures(temperatures), _PROBE, np.arange(16))
     moves = 16 * linear.size
-    first = next((k for k in range(63) if walk.changing[k] < 0.05 * moves), 63)
+    first = next((k for k in range(63) if walk.changing[k] < 0.1 * moves), 63)
     last = next((k for k in range(first, 63) if walk.uphill[k] < min(0.3 * 16, 0.007 * moves)), 63)
     return temperatures[first], temperatures[last]
 
@@ -258,7 +271,7 @@ def _anneal(problem: Qubo, plan: Plan, request: Request) -> Result:
     walk = metropolis(linear, couplings, t2, seed, np.arange(num_reads), states)
     x, flips = walk.states, walk.flips
     if betas and not schedule.held:
-        x, more = quench(linear, couplings, x)
+        x, more = quench(linear, couplings, walk.best)
         flips = flips + more
     trace = np.minimum.accumulate(walk.energies.min(axis=1)) / scale + problem.offset
     samples, energies = x.astype(np.int8), problem.energies(x)
