@@ -1,7 +1,7 @@
 """Native core. Private: the signatures here are checked against the built module by tests/test_build.py."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ def isa_levels() -> list[str]: ...
 def force_isa(level: str) -> None: ...
 def available_cores() -> int: ...
 def random_bits(seed: int, read: int, sweep: int, variable: int) -> int: ...
+def fold(Q: NDArray[Any], upper: NDArray[np.float64], linear: NDArray[np.float64]) -> tuple[int, bool]: ...
 
 class PackingCore:
     def __init__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import operator
@@ -25,11 +24,11 @@ Indices = NDArray[np.int64]
 # A matrix this small is kept dense whatever its density: half a megabyte, and nothing to look up.
 _ALWAYS_DENSE = 256
 _DENSE_FROM = 0.25
-# Blocks of the transposed read in `_fold_dense`: two of them stay in a second-level cache.
-_BLOCK = 160
 # Rows of work that `energies` holds at a time, in float64 cells.
 _WORKSPACE = 1 << 22
 _EXACT = 1 << 53
+# Bytes from which on the machine is asked for its memory.
+_ASK_FROM = 1 << 28
 
 
 class Rows(NamedTuple):
@@ -594,7 +593,9 @@ def _values(values: Any, name: str, position: Any) -> Floats:
                 raise ValueError(f"{name}[{position(k)}] must be a number, got {value!r}")
             if isinstance(value, int) and not _holds(value):
                 raise ValueError(f"{name}[{position(k)}] must be an integer that float64 holds, got {value}")
-        raise ValueError(f"{name} must be numbers of one type, got dtype {array.dtype}")
+        if isinstance(values, np.ndarray):
+            raise ValueError(f"{name} must be an array of int or float, got dtype {array.dtype}: convert it first")
+        array = np.array([float(value) for value in values])
     _refuse_wide(array, name)
     floats = array.astype(np.float64)
     if (bad := np.flatnonzero(~np.isfinite(floats))).size:
@@ -651,7 +652,7 @@ def _machine_memory() -> float:
 
 
 def _square(n: int) -> Floats:
-    if (needed := 8 * n * n) > (present := _machine_memory()):
+    if (needed := 8 * n * n) > _ASK_FROM and needed > (present := _machine_memory()):
         raise MemoryError(
             f"a dense matrix of {n} variables needs {needed:,} bytes, this machine has {present:,.0f}: "
             "give scipy sparse or a mapping, and read the model by couplings()"
@@ -659,36 +660,18 @@ def _square(n: int) -> Floats:
     return np.zeros((n, n))
 
 
-@functools.lru_cache(maxsize=64)
-def _below_diagonal(n: int) -> NDArray[np.bool_]:
-    return np.tri(n, k=-1, dtype=np.bool_)
-
-
 def _fold_dense(Q: NDArray[Any], labels: tuple[Hashable, ...] | None, name: str) -> _Model:
-    """Q[i, j] + Q[j, i] for i < j, read in blocks so that the transposed half is read from the cache."""
+    """Q[i, j] + Q[j, i] for i < j, in one native pass over the caller's memory."""
+    if Q.dtype == np.float16 or not (Q.dtype.isnative and Q.flags.aligned):
+        Q = Q.astype(np.float32 if Q.dtype == np.float16 else Q.dtype.newbyteorder("="))
     n = Q.shape[0]
-    upper = _square(n)
-    total, filled = 0.0, 0
-    with np.errstate(invalid="ignore", over="ignore"):
-        for top in range(0, n, _BLOCK):
-            for left in range(top, n, _BLOCK):
-                block = upper[top : top + _BLOCK, left : left + _BLOCK]
-                mirror = Q[left : left + _BLOCK, top : top + _BLOCK].T
-                np.add(Q[top : top + _BLOCK, left : left + _BLOCK], mirror, out=block, dtype=np.float64)
-                if top == left:
-                    np.copyto(block, 0.0, where=_below_diagonal(len(block)))
-                total += float(block.sum())
-                filled += int(np.count_nonzero(block != 0)) if n > _ALWAYS_DENSE else 0
-        diagonal = upper.reshape(-1)[:: n + 1]
-        diagonal[:] = Q.diagonal()
-    linear = diagonal.copy()
-    wide = n > 0 and Q.dtype.kind in "iu" and Q.dtype.itemsize == 8
-    if not math.isfinite(total) or (wide and max(int(Q.max()), -int(Q.min())) >= _EXACT):
+    upper, linear = _square(n), np.empty(n)
+    pairs, plain = _core.fold(Q, upper, linear)
+    if not plain:
         _check_entries(Q, upper, name)
-    pairs = filled - int(np.count_nonzero(linear))
     if _stored_dense(n, pairs):
         return _Model(linear, upper, None, labels)
-    diagonal[:] = 0
+    upper.reshape(-1)[:: n + 1] = 0
     cells = np.flatnonzero(upper != 0)
     return _Model(linear, None, _compress(*np.divmod(cells, n), upper.reshape(-1)[cells], n), labels)
 
