@@ -112,7 +112,6 @@ const char* bound_name(BoundMethod method) {
   return "total";
 }
 
-GreedyOptions greedy_options(bool plus_max) { return {.plus_max = plus_max}; }
 CertificateLevel level_of(bool tight) { return tight ? CertificateLevel::tight : CertificateLevel::fast; }
 
 std::vector<Item> checked_selection(const PackingHandle& handle, const Array<std::int64_t>& selection) {
@@ -192,28 +191,31 @@ void register_packing(py::module_& m) {
 
   m.def(
       "pack",
-      [](const PackingHandle& handle, bool plus_max, bool tight, double time_limit, const py::object& progress) {
-        return controlled(time_limit, progress, [&](Control& control) {
-          return greedy(*handle.problem, greedy_options(plus_max), level_of(tight), control);
-        });
+      [](const PackingHandle& handle, bool plus_max, bool tight, double time_limit, const py::object& progress,
+         bool high_effort, int threads) {
+        const GreedyOptions options{.plus_max = plus_max, .high_effort = high_effort, .threads = threads};
+        return controlled(time_limit, progress,
+                          [&](Control& control) { return greedy(*handle.problem, options, level_of(tight), control); });
       },
-      py::arg("problem"), py::arg("plus_max"), py::arg("tight"), py::arg("time_limit"), py::arg("progress"));
+      py::arg("problem"), py::arg("plus_max"), py::arg("tight"), py::arg("time_limit"), py::arg("progress"),
+      py::arg("high_effort") = false, py::arg("threads") = 1);
   m.def(
       "pack_many",
       [](const std::vector<const PackingHandle*>& handles, bool plus_max, bool tight, double time_limit, int threads,
-         const py::object& progress) {
+         const py::object& progress, bool high_effort) {
+        const GreedyOptions options{.plus_max = plus_max, .high_effort = high_effort};
         return controlled(time_limit, progress, [&](Control& control) {
           std::vector<Packing> results(handles.size());
           std::atomic<std::size_t> done{0};
           parallel_for(handles.size(), threads, control, [&](std::size_t i) {
-            results[i] = greedy(*handles[i]->problem, greedy_options(plus_max), level_of(tight), control);
+            results[i] = greedy(*handles[i]->problem, options, level_of(tight), control);
             control.report(static_cast<double>(++done) / static_cast<double>(handles.size()));
           });
           return results;
         });
       },
       py::arg("problems"), py::arg("plus_max"), py::arg("tight"), py::arg("time_limit"), py::arg("threads"),
-      py::arg("progress"));
+      py::arg("progress"), py::arg("high_effort"));
   m.def(
       "cosine_similarity",
       [](const Array<float>& embeddings, int threads) {

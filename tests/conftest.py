@@ -1,11 +1,13 @@
-"""Shared by all tests: the data folder, and the `full` marker of the long checks."""
+"""Shared by all tests: the data folder, the instruction sets, and the `full` marker of the long checks."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from isinglass import _core
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,3 +29,12 @@ def data() -> Path:
     if not (named := os.environ.get("ISINGLASS_DATA")):
         pytest.skip("ISINGLASS_DATA is unset: no real data to test on")
     return Path(named)
+
+
+@pytest.fixture(params=_core.isa_levels())
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each instruction set that this machine has, in force for the test."""
+    before = _core.isa()
+    _core.force_isa(request.param)
+    yield request.param
+    _core.force_isa(before)

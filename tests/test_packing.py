@@ -18,14 +18,6 @@ from tests.packing_instances import arrays, problem
 METHODS = ["greedy_plus_max", "lazy_greedy"]
 
 
-@pytest.fixture(params=_core.isa_levels())
-def isa(request):
-    before = _core.isa()
-    _core.force_isa(request.param)
-    yield request.param
-    _core.force_isa(before)
-
-
 # --- the engine against slower ones ---------------------------------------------------------------------------------
 
 

@@ -4,6 +4,9 @@
 #include <limits>
 #include <span>
 
+#include "isinglass/parallel.hpp"
+#include "isinglass/polish.hpp"
+
 namespace isinglass {
 namespace {
 
@@ -63,7 +66,7 @@ class Run {
         w_(workspace) {}
 
   Packing solve() {
-    start();
+    start(kNone);
     first_pass();
     online_bound();
     run_greedy();
@@ -77,12 +80,27 @@ class Run {
     Packing out;
     out.selection = w_.picked;
     out.gains = w_.picked_gains;
+    if (options_.high_effort) deepen(out);
     out.level = level();
     out.search_seconds = control_.seconds() - bound_seconds_;
     certify(out);
     out.gain_evaluations = evaluations_;
     out.stopped = control_.reason();
     return out;
+  }
+
+  /// The run that begins with one item beside the pinned ones; `first_gain` bounds every gain. Leaves the answer in the
+  /// workspace, returns its value.
+  double solve_from(Item guess, std::span<const double> first_gain) {
+    start(guess);
+    collect_open();
+    w_.place.resize(problem_.size());
+    for (std::size_t k = 0; k < w_.unpicked.size(); ++k) w_.place[index(w_.unpicked[k])] = k;
+    w_.gain.assign(first_gain.begin(), first_gain.end());
+    w_.fresh_at.assign(problem_.size(), kNever);
+    run_greedy();
+    if (options_.plus_max) improve_by_max();
+    return value_;
   }
 
  private:
@@ -141,9 +159,11 @@ class Run {
     value_ = 0;
   }
 
-  void start() {
+  void start(Item guess) {
     clear_set();
     for (Item item : view_.pinned) take(item, w_.state.gain(item));
+    if (guess != kNone) take(guess, w_.state.gain(guess));
+    start_size_ = w_.picked.size();
     w_.knapsack.reset(problem_);
     bound_.value = std::numeric_limits<double>::infinity();
   }
@@ -294,11 +314,11 @@ class Run {
     w_.path_gains.assign(w_.picked_gains.begin(), w_.picked_gains.end());
     const std::vector<Item>& path = w_.path;
     const std::vector<double>& path_gains = w_.path_gains;
-    const std::size_t pinned = view_.pinned.size(), last = path.size();
-    std::size_t size = pinned, known = 0;
+    const std::size_t last = path.size();
+    std::size_t size = start_size_, known = 0;
     for (; size < last; ++size) {
-      while (known + 1 < w_.num_snapshots && w_.snapshots[known + 1].picks <= size - pinned) ++known;
-      if (w_.values[size - pinned] + w_.snapshots[known].largest + slack > value_) break;
+      while (known + 1 < w_.num_snapshots && w_.snapshots[known + 1].picks <= size - start_size_) ++known;
+      if (w_.values[size - start_size_] + w_.snapshots[known].largest + slack > value_) break;
     }
     double best_value = value_;
     std::size_t best_size = last;
@@ -350,6 +370,41 @@ class Run {
     }
   }
 
+  /// The best of one run from each first item, polished, where that beats what there is.
+  void deepen(Packing& out) {
+    struct Guess {
+      double value = 0;
+      std::vector<Item> selection;
+      std::size_t evaluations = 0;
+    };
+    std::vector<Guess> guesses(problem_.size());
+    const std::span<const double> first_gain = w_.first_gain;
+    const double reached = value_;
+    parallel_for(guesses.size(), options_.threads, control_, [&](std::size_t i) {
+      if (!problem_.eligible()[i] || first_gain[i] <= 0) return;
+      thread_local Workspace workspace;
+      Run run(problem_, options_, certificate_, control_, workspace);
+      guesses[i].value = run.solve_from(static_cast<Item>(i), first_gain);
+      guesses[i].evaluations = run.evaluations_;
+      if (guesses[i].value > reached) guesses[i].selection = workspace.picked;
+    });
+    double best_value = reached;
+    std::vector<Item> best = out.selection;
+    for (const Guess& guess : guesses) {
+      evaluations_ += guess.evaluations;
+      if (guess.value > best_value) {
+        best_value = guess.value;
+        best = guess.selection;
+      }
+    }
+    polish(problem_, best, control_);
+    std::vector<double> gains = replay(problem_, best);
+    if (evaluate(problem_, best) > evaluate(problem_, out.selection)) {
+      out.selection = std::move(best);
+      out.gains = std::move(gains);
+    }
+  }
+
   /// Items, ascending, that may be picked beside the set.
   void collect_open() {
     w_.in_set.assign(problem_.size(), 0);
@@ -398,7 +453,8 @@ class Run {
   Workspace& w_;
 
   double value_ = 0;
-  double cheapest_ = 1;  // cost in the heap
+  std::size_t start_size_ = 0;  // of the set: what is pinned, and the guess
+  double cheapest_ = 1;         // cost in the heap
   Bound bound_;
   double bound_seconds_ = 0;
   std::size_t evaluations_ = 0, asked_at_ = 0;

@@ -83,6 +83,8 @@ def pack(
     tight: bool,
     time_limit: float,
     progress: Callable[[float], object] | None,
+    high_effort: bool = False,
+    threads: int = 1,
 ) -> Packing: ...
 def pack_many(
     problems: Sequence[PackingCore],
@@ -91,6 +93,7 @@ def pack_many(
     time_limit: float,
     threads: int,
     progress: Callable[[float], object] | None,
+    high_effort: bool,
 ) -> list[Packing]: ...
 def cosine_similarity(embeddings: NDArray[np.float32], threads: int) -> NDArray[np.float32]: ...
 

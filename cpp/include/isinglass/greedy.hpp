@@ -13,6 +13,9 @@ namespace isinglass {
 struct GreedyOptions {
   /// Greedy+Max instead of density greedy with the best single item.
   bool plus_max = true;
+  /// Also one run for each first item, and exchanges on the best of all.
+  bool high_effort = false;
+  int threads = 1;  // of the runs of high effort; no answer depends on it
 };
 
 struct Packing {
@@ -36,7 +39,9 @@ struct Packing {
 /// - plus_max: the best set of a greedy prefix and the single item of largest gain that fits beside it (Yaroslavtsev,
 ///   Zhou, Avdiukhin 2020, "Bring your own greedy + max: near-optimal 1/2-approximations for submodular knapsack"),
 ///   filled up greedily where budget is left.
-/// Picks are those of the plain algorithm, whatever the laziness saved.
+/// Picks are those of the plain algorithm, whatever the laziness saved. With high effort the same from each first item
+/// that fits (Feldman, Nutov, Shoham 2023, "Practical budgeted submodular maximization": 0.6174 of the optimum), then
+/// `polish`; never below the plain answer.
 Packing greedy(const PackingProblem& problem, const GreedyOptions& options, CertificateLevel certificate,
                Control& control);
 

@@ -97,12 +97,14 @@ _TERMS = ("relevance", "coverage", "representation", "diversity", "facility_loca
 
 
 def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
+    deeper = () if plan.options["effort"] == "normal" else (True, request.threads or _core.available_cores())
     packing = _core.pack(
         problem.core(request.memory_limit),
         plan.method == "greedy_plus_max",
         request.tight,
         request.time_limit,
         request.progress,
+        *deeper,
     )
     return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight)
 
@@ -118,6 +120,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
         first.time_limit,
         first.threads or 1,
         first.progress,
+        plan.options["effort"] == "high",
     )
     return [
         _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=first.tight)

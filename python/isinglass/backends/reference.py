@@ -17,6 +17,7 @@ from isinglass.result import Certificate, PackingTrace, Result, gap_of
 from isinglass.version import __version__
 
 _ENUMERATION_LIMIT = 20
+_TIE = 1e-13  # differences of whole objectives are exact to about 1e-15 only
 
 
 def availability() -> Availability:
@@ -96,27 +97,60 @@ def _density_greedy(problem: PackingProblem, value: Callable[[Sequence[int]], fl
         for item in range(len(problem)):
             if item not in chosen and fits(problem, [*chosen, item]):
                 density = (value([*chosen, item]) - base) / problem.costs[item]
-                # Differences of whole objectives are exact to about 1e-15 only: below that it is a tie.
-                if density > best_density + 1e-13:
+                if density > best_density + _TIE:
                     best, best_density = item, density
         if best < 0:
             return chosen
         chosen.append(best)
 
 
+def _greedy_from(
+    problem: PackingProblem, value: Callable[[Sequence[int]], float], start: list[int], plus_max: bool
+) -> list[int]:
+    path = _density_greedy(problem, value, start)
+    best = path
+    for size in range(len(start), len(path) + 1) if plus_max else ():
+        best = _best_with_single(problem, value, path[:size], best)
+    return _density_greedy(problem, value, best) if best is not path else best
+
+
+def _best_with_single(
+    problem: PackingProblem, value: Callable[[Sequence[int]], float], prefix: list[int], best: list[int]
+) -> list[int]:
+    for item in range(len(problem)):
+        if item not in prefix and fits(problem, [*prefix, item]) and value([*prefix, item]) > value(best) + _TIE:
+            best = [*prefix, item]
+    return best
+
+
+def _polish(problem: PackingProblem, value: Callable[[Sequence[int]], float], selection: list[int]) -> list[int]:
+    pinned = problem.pinned.size
+    selection = _density_greedy(problem, value, selection)
+    position = len(selection) - 1
+    while position >= pinned:
+        rest = selection[:position] + selection[position + 1 :]
+        best = _best_with_single(problem, value, rest, selection)
+        if best is selection:
+            position -= 1
+        else:
+            selection = _density_greedy(problem, value, best)
+            position = len(selection) - 1
+    return selection
+
+
 def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     value = objective(problem)
     pinned = problem.pinned.tolist()
-    path = _density_greedy(problem, value, pinned)
-    best = path
-    for size in range(len(pinned), len(path) + 1) if plan.method == "greedy_plus_max" else (len(pinned),):
-        prefix = path[:size]
-        singles = [i for i in range(len(problem)) if i not in prefix and fits(problem, [*prefix, i])]
-        for item in singles:
-            if value([*prefix, item]) > value(best) + 1e-13:
-                best = [*prefix, item]
-    if best is not path and plan.method == "greedy_plus_max":
-        best = _density_greedy(problem, value, best)
+    plus_max = plan.method == "greedy_plus_max"
+    best = _greedy_from(problem, value, pinned, plus_max)
+    if not plus_max:
+        best = _best_with_single(problem, value, pinned, best)
+    if plan.options["effort"] == "high":
+        for item in range(len(problem)):
+            if item not in pinned and fits(problem, [*pinned, item]):
+                found = _greedy_from(problem, value, [*pinned, item], plus_max)
+                best = found if value(found) > value(best) + _TIE else best
+        best = _polish(problem, value, best)
     return _result(problem, plan, best, value, upper_bound=None)
 
 
