@@ -115,7 +115,7 @@ void register_bridge(py::module_& m) {
              return build(input, ascii_words, table);
            }),
            py::arg("given"), py::arg("ascii_words"), py::arg("table").none(true))
-      .def("__len__", [](const Bridge& self) { return self.sentences().size(); })
+      .def_property_readonly("size", [](const Bridge& b) { return b.sentences().size(); })
       .def_property_readonly(
           "passage",
           [](const Bridge& b) { return column<std::int64_t>(b.sentences(), [](const auto& s) { return s.passage; }); })

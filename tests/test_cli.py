@@ -140,10 +140,11 @@ def test_select_prints_the_context(run, passages):
 
 
 def test_select_json_is_what_the_api_gives(run, passages):
-    code, out, err = run("select", "-q", "What feeds Blue Lake?", "-b", "5", passages, "--json")
+    asked = ("-q", "What feeds Blue Lake?", "-b", "5", "--policy", "submodular")
+    code, out, err = run("select", *asked, passages, "--json")
     assert (code, err) == (0, "")
     printed = json.loads(out)
-    picked = isinglass.select("What feeds Blue Lake?", PASSAGES, 5)
+    picked = isinglass.select("What feeds Blue Lake?", PASSAGES, 5, policy="submodular")
     assert printed["text"] == picked.text
     assert printed["indices"] == list(picked.indices) == [1]
     assert printed["cost"] == picked.cost == 5
@@ -187,7 +188,7 @@ def test_an_empty_file_gives_an_empty_context(run, tmp_path):
     [
         (["--policy", "mmmr"], "did you mean 'mmr'?"),
         (["--policy", "mmr", "--backend", "cpu"], "policy 'mmr' has no option 'backend'"),
-        (["--backend", "gpu"], "unknown backend 'gpu'"),
+        (["--policy", "submodular", "--backend", "gpu"], "unknown backend 'gpu'"),
     ],
 )
 def test_select_refuses_what_the_api_refuses(run, passages, options, message):

@@ -97,7 +97,11 @@ def test_context_is_the_chosen_passages_and_the_rest_have_a_reason(shown: demo.D
         for packing in packed.packings.values():
             assert list(packing.reasons) == list(texts)
             assert {title for title, reason in packing.reasons.items() if reason == "selected"} == set(packing.chosen)
-            assert words(packing.context) == words(" ".join(texts[title] for title in packing.chosen))
+            whole = words(" ".join(texts[title] for title in packing.chosen))
+            if packing.proved is not None:
+                assert words(packing.context) == whole
+            else:  # sentences, under the titles of their passages
+                assert set(words(packing.context)) <= {*whole, *words(" ".join(packing.chosen))}
             assert packing.all_gold == (set(packed.question.gold) <= set(packing.chosen))
             assert packing.answer_survived == holds(packing.context, packed.question.answers[0])
 
@@ -110,8 +114,10 @@ def test_some_answers_survive_under_some_policies_only(shown: demo.Demonstration
 def test_certificates_hold_and_are_not_empty(shown: demo.Demonstration) -> None:
     for packed in shown.questions:
         for packing in packed.packings.values():
-            assert 0.5 < packing.proved <= packing.of_best + 1e-9
-            assert packing.of_best <= 1 + 1e-9
+            if packing.proved is not None:
+                assert 0.5 < packing.proved <= packing.of_best + 1e-9
+                assert packing.of_best <= 1 + 1e-9
+        assert [name for name, packing in packed.packings.items() if packing.proved is None] == ["bridge"]
 
 
 def test_summary_counts_its_questions(shown: demo.Demonstration) -> None:
@@ -131,7 +137,8 @@ def test_a_copy_is_told_from_its_original() -> None:
 def test_nothing_fits_into_nothing() -> None:
     for packed in demo.run(budget=0).questions:
         for packing in packed.packings.values():
-            assert (packing.context, packing.tokens, packing.chosen, packing.of_best) == ("", 0, (), 1.0)
+            assert (packing.context, packing.tokens, packing.chosen) == ("", 0, ())
+            assert packing.of_best in (1.0, None)
             assert not packing.answer_survived
 
 

@@ -248,7 +248,7 @@ def test_method_and_certificate_reach_the_solver() -> None:
     assert published.result.provenance["method"] == "lazy_greedy"
 
 
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", [policy for policy in ALL if policy != "bridge"])
 def test_published_packers_stop_at_eight(policy: str) -> None:
     text = " ".join(f"Sentence number {k} of it." for k in range(30))
     pool = prepare("number 7", [text], measure="p1")

@@ -38,9 +38,10 @@ class Packing:
         By title, for every passage: `selected`, or why it was dropped.
     answer_survived, all_gold : bool
         Whether the answer stands in the context; whether every passage that the question needs is kept.
-    proved : float
+    proved : float or None
         The certificate: by the packing objective, the choice is at least this share of the best within the budget.
-    of_best : float
+        None where a policy picks sentences, which that objective over passages does not rate.
+    of_best : float or None
         What that share is, by enumeration of every choice.
     """
 
@@ -50,8 +51,8 @@ class Packing:
     reasons: dict[str, str]
     answer_survived: bool
     all_gold: bool
-    proved: float
-    of_best: float
+    proved: float | None
+    of_best: float | None
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,13 @@ class Packed:
 
 @dataclass(frozen=True)
 class Summary:
-    """One policy over all questions: two counts, then means."""
+    """One policy over all questions: two counts, then means (None: not defined)."""
 
     answers_survived: int
     all_gold: int
     tokens: float
-    proved: float
-    of_best: float
+    proved: float | None
+    of_best: float | None
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ class Demonstration:
             answers_survived=sum(packing.answer_survived for packing in packings),
             all_gold=sum(packing.all_gold for packing in packings),
             tokens=fmean(packing.tokens for packing in packings),
-            proved=fmean(packing.proved for packing in packings),
-            of_best=fmean(packing.of_best for packing in packings),
+            proved=_mean([packing.proved for packing in packings]),
+            of_best=_mean([packing.of_best for packing in packings]),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -115,6 +116,11 @@ class Demonstration:
                 for packed in self.questions
             ],
         }
+
+
+def _mean(values: list[float | None]) -> float | None:
+    defined = [value for value in values if value is not None]
+    return fmean(defined) if defined else None
 
 
 def run(budget: int = BUDGET, question: int | None = None) -> Demonstration:
@@ -159,17 +165,35 @@ def _packed(number: int, asked: Question, picks: dict[str, Selected], budget: in
     best = solve(problem, "exact", "numpy").objective
     packings = {}
     for policy, picked in picks.items():
-        certificate = certify(problem, picked.indices)
-        assert certificate.gap is not None, "a policy exceeded the budget"
         chosen = tuple(asked.paragraphs[i].title for i in picked.indices)
+        proved = of_best = None
+        if POLICIES[policy].candidates is None:
+            certificate = certify(problem, picked.indices)
+            assert certificate.gap is not None, "a policy exceeded the budget"
+            proved, of_best = 1 - certificate.gap, certificate.value / best if best else 1.0
         packings[policy] = Packing(
             context=picked.text,
             tokens=picked.cost,
             chosen=chosen,
-            reasons={str(entry.id): entry.reason for entry in picked.record},
+            reasons=_by_title(picked, pool.ids),
             answer_survived=answer_in_context(picked.text, asked.answers).p1,
             all_gold=bool(all_gold_in_context(chosen, asked.gold)),
-            proved=1 - certificate.gap,
-            of_best=certificate.value / best if best else 1.0,
+            proved=proved,
+            of_best=of_best,
         )
     return Packed(number, asked, dict(zip(pool.ids, pool.costs.tolist(), strict=True)), packings)
+
+
+def _by_title(picked: Selected, titles: tuple[str, ...]) -> dict[str, str]:
+    """What became of each passage: `selected` if any of its candidates was, else the reason of its first."""
+    reasons: dict[str, str] = {}
+    for entry in picked.record:
+        title = entry.id if entry.id in titles else entry.id.rpartition("#")[0]
+        if entry.reason == "selected":
+            reasons[title] = entry.reason
+        elif entry.reason.startswith("duplicate_of:"):
+            other = entry.reason if entry.reason.partition(":")[2] in titles else entry.reason.rpartition("#")[0]
+            reasons.setdefault(title, other)
+        else:
+            reasons.setdefault(title, entry.reason)
+    return reasons

@@ -133,11 +133,15 @@ def _context(console: Console, budget: int, policy: str, packing: Packing, answe
         text.highlight_words([answer], "bold reverse green", case_sensitive=False)
     verdict = ("answer survived", _KEPT) if packing.answer_survived else ("answer lost", _LOST)
     title = Text.assemble(
-        f"{policy}: {packing.tokens} of {budget} tokens, ", verdict, f", at least {_share(packing.proved)} of optimal"
+        f"{policy}: {packing.tokens} of {budget} tokens, ",
+        verdict,
+        "" if packing.proved is None else f", at least {_share(packing.proved)} of optimal",
     )
     return Panel(text, title=title, title_align="left", border_style=verdict[1])
 
 
-def _share(of_optimum: float) -> str:
+def _share(of_optimum: float | None) -> str:
+    if of_optimum is None:
+        return "-"
     # Rounded down, as a proof has to be; 1e-9 is for an optimum that float64 holds as 0.999...
     return f"{int(100 * of_optimum + 1e-9)} %"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isinglass.measure.bridge import BridgeWeights, bridge_pool
 from isinglass.measure.lexical import FloatArray, IntArray
 from isinglass.measure.pool import MEASURES, Pool, one_of
 from isinglass.problems import gate
@@ -34,12 +35,15 @@ class Entry:
         Tokens, with its heading and one separator.
     id : str
         Of the candidate; see `Pool.ids`.
+    earned : str
+        What spoke for a selected one, in words, where the policy can say it (bridge).
     """
 
     reason: str
     gain: float | None
     cost: int
     id: str
+    earned: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class Basket:
     keeps_copies : bool
         Whether a text of two documents stays two candidates until one of them is taken (as `packed` and `focused` of
         the published code do) instead of being one from the start.
+    shares_titles : bool
+        Whether only the first pick of a document pays its title, since all stand under one.
     """
 
     def __init__(
@@ -90,12 +96,21 @@ class Basket:
         allowed: NDArray[np.bool_],
         pinned: IntArray,
         keeps_copies: bool,
+        shares_titles: bool = False,
     ) -> None:
         self.pool = pool
         self.capacity = capacity
         self.max_items = max_items
         self.allowed = allowed
         self.costs = pool.costs_within(capacity)
+        self.own_costs = self.costs
+        self.title_costs = np.zeros(len(pool.passages), dtype=np.int64)
+        self.titled: set[int] = set()
+        if shares_titles:
+            headings = np.array([pool.heading_cost(i) for i in range(len(pool.passages))], dtype=np.int64)[pool.passage]
+            self.own_costs = np.maximum(1, self.costs - headings)
+            np.maximum.at(self.title_costs, pool.document, headings)
+            self.costs = self.own_costs + self.title_costs[pool.document]
         self.original = _originals(pool, allowed, pinned)
         separate = keeps_copies | (self.original == np.arange(len(pool)))
         self.ground = separate & ~pool.blank & ~pool.beyond_limit
@@ -104,6 +119,7 @@ class Basket:
         self.order: list[int] = []
         self.gains: dict[int, float] = {}
         self.refusals: dict[int, str] = {}
+        self.earned: dict[int, str] = {}
         self.result: Result | None = None
         self.items: tuple[int, ...] = ()
         self._pin(list(dict.fromkeys(self.original[pinned].tolist())))
@@ -114,10 +130,11 @@ class Basket:
                 raise ValueError(f"pinned passages must be allowed, got passage {self.pool.passage[i]} not allowed")
         if len(pinned) > self.max_items:
             raise ValueError(f"pinned candidates exceed max_items: {len(pinned)} > {self.max_items}")
-        if (cost := int(self.costs[pinned].sum())) > self.capacity:
-            raise ValueError(f"pinned passages cost more tokens than the budget leaves: {cost} > {self.capacity}")
         for i in pinned:
             self.take(i)
+        if self.left < 0:
+            cost = self.capacity - self.left
+            raise ValueError(f"pinned passages cost more tokens than the budget leaves: {cost} > {self.capacity}")
 
     def fitting(self) -> NDArray[np.bool_]:
         """Which candidates could be taken now, shape (n,)."""
@@ -136,6 +153,11 @@ class Basket:
         if gain is not None:
             self.gains[i] = gain
         self.left -= int(self.costs[i])
+        if (document := int(self.pool.document[i])) not in self.titled:
+            self.titled.add(document)
+            spared = self.pool.document == document
+            spared[i] = False
+            self.costs = np.where(spared, self.costs - self.title_costs[document], self.costs)
         self.open &= self.pool.first_copy != self.pool.first_copy[i]
 
     def refuse(self, i: int, reason: str) -> None:
@@ -152,6 +174,7 @@ class Basket:
                 self.gains.get(i),
                 int(self.costs[i]),
                 self.pool.ids[i],
+                self.earned.get(i, ""),
             )
             for i in range(len(self.pool))
         )
@@ -183,6 +206,49 @@ def _originals(pool: Pool, allowed: NDArray[np.bool_], pinned: IntArray) -> IntA
     order = np.lexsort((pool.sentence, pool.passage, rank))
     text, first = np.unique(pool.first_copy[order], return_index=True)
     return order[first][np.searchsorted(text, pool.first_copy)]
+
+
+def bridge(basket: Basket, weights: BridgeWeights | None = None) -> None:
+    """Sentences that match the question, and documents that vouch for each other; a title is paid once a document.
+
+    Taken as long as anything fits, by a key that adds, times `weights` (`isinglass.measure.BridgeWeights`): the share
+    of the question that the sentence matches, and the share that no pick has; the best match of a sentence elsewhere
+    that names its document, and of a document that it names; whether the question names its document; whether it is
+    the first of its document; less the logarithm of its length.
+    """
+    weights = BridgeWeights() if weights is None else weights
+    if not isinstance(weights, BridgeWeights):
+        raise TypeError(f"weights must be BridgeWeights, got {type(weights).__name__}")
+    pool = basket.pool
+    pooled = bridge_pool(pool, basket.allowed)
+    core, candidate = pooled.bridge.core, pooled.candidate.copy()
+    sentence = np.full(len(pool), -1, dtype=np.int64)
+    sentence[candidate] = np.arange(len(candidate))
+    pinned = [i for i in basket.order if pooled.kept_as[i] >= 0]
+    fixed = sentence[pooled.kept_as[pinned]]
+    candidate[fixed] = pinned
+
+    others = [i for i in basket.order if pooled.kept_as[i] < 0]
+    order, keys, fresh, _ = core.pick(
+        astuple(weights),
+        min(basket.capacity - int(basket.costs[others].sum()), 1 << 60),
+        basket.max_items - len(others),
+        basket.own_costs[candidate],
+        basket.title_costs[: len(core.named)],
+        fixed.tolist(),
+    )
+    gains = core.keys(astuple(weights), order.tolist(), basket.own_costs[candidate])
+    basket.gains = dict(zip(candidate.tolist(), gains.tolist(), strict=True))
+    for s, key, new in zip(order.tolist(), keys.tolist(), fresh.tolist(), strict=True):
+        i = int(candidate[s])
+        if i not in pinned:
+            basket.take(i)
+        basket.gains[i] = key
+        basket.earned[i] = pooled.bridge.earned(s, new)
+    for i in np.flatnonzero(basket.allowed & (pooled.kept_as != np.arange(len(pool)))).tolist():
+        kept = int(pooled.kept_as[i])
+        if i not in basket.order:
+            basket.refuse(i, "no_gain" if kept < 0 else f"duplicate_of:{pool.ids[kept]}")
 
 
 def naive(basket: Basket) -> None:
@@ -346,6 +412,10 @@ class Policy:
         Whether, in ``measure="p1"``, a text of two documents is two candidates until one of them is taken.
     surplus : str
         Reason of a candidate that would fit at the end and was not taken.
+    shares_titles : bool
+        Whether a title is paid once a document.
+    published_max_items : int or None
+        The default of `max_items` in ``measure="p1"``: the published packers stop at 8 snippets.
     candidates, order, render : str
         Defaults of `select` under this policy; `candidates` None leaves it to the measure.
     """
@@ -355,6 +425,8 @@ class Policy:
     options: tuple[str, ...] = ()
     keeps_copies: bool = False
     surplus: str = "not_in_best_set"
+    shares_titles: bool = False
+    published_max_items: int | None = 8
     candidates: str | None = None
     order: str = "choice"
     render: str = "plain"
@@ -363,6 +435,16 @@ class Policy:
 POLICIES = {
     policy.name: policy
     for policy in (
+        Policy(
+            "bridge",
+            bridge,
+            ("weights",),
+            shares_titles=True,
+            published_max_items=None,
+            candidates="sentences",
+            order="document",
+            render="titled",
+        ),
         Policy("submodular", submodular, _PROBLEM_OPTIONS + _SOLVE_OPTIONS),
         Policy("focused", focused, keeps_copies=True),
         Policy("packed", packed, keeps_copies=True),
@@ -372,9 +454,6 @@ POLICIES = {
     )
 }
 _COMMON_OPTIONS = ("max_items", "allowed", "pinned", "reserve_tokens")
-
-# The published packers stop at so many snippets.
-_PUBLISHED_MAX_ITEMS = 8
 
 
 def find_policy(name: str) -> Policy:
@@ -422,11 +501,11 @@ def choose(pool: Pool, policy: str, budget: int, **options: Any) -> Choice:
     pool : Pool
         From `isinglass.measure.prepare`.
     policy : str
-        ``submodular``, ``focused``, ``packed``, ``mmr``, ``naive`` or ``topk``.
+        ``bridge``, ``submodular``, ``focused``, ``packed``, ``mmr``, ``naive`` or ``topk``.
     budget : int
         Tokens, in those of the pool's counter. >= 0.
     max_items : int, optional
-        At most so many candidates. Default: no limit; 8 in ``measure="p1"``.
+        At most so many candidates. Default: no limit; 8 in ``measure="p1"``, but for bridge.
     allowed : array_like of bool, shape (number of passages,), optional
         False: nothing of this passage is chosen.
     pinned : sequence of int, optional
@@ -434,8 +513,9 @@ def choose(pool: Pool, policy: str, budget: int, **options: Any) -> Choice:
     reserve_tokens : int, optional
         Tokens of the budget to leave free.
     **options
-        Of the policy: `relevance_weight` (mmr: 1 = relevance only), `k` (topk); for submodular those of
-        `PackingProblem` (`weights`, `saturation`, `normalisation`) and of `solve`. None means the default, 0 means 0.
+        Of the policy: `weights` (bridge: `BridgeWeights`), `relevance_weight` (mmr: 1 = relevance only), `k` (topk);
+        for submodular those of `PackingProblem` (`weights`, `saturation`, `normalisation`) and of `solve`. None means
+        the default, 0 means 0.
 
     Returns
     -------
@@ -452,7 +532,8 @@ def choose(pool: Pool, policy: str, budget: int, **options: Any) -> Choice:
     given = check_options(entry, options)
     capacity = max(0, available_tokens(budget, given.pop("reserve_tokens", 0)) - pool.fixed_cost)
     published = MEASURES[pool.measure].published
-    max_items = given.pop("max_items", _PUBLISHED_MAX_ITEMS if published else len(pool))
+    most = entry.published_max_items if published else None
+    max_items = given.pop("max_items", len(pool) if most is None else most)
     allowed = given.pop("allowed", None)
     number = len(pool.passages)
     allowed = np.ones(number, dtype=bool) if allowed is None else gate.flags("allowed", allowed, size=number) > 0
@@ -464,6 +545,7 @@ def choose(pool: Pool, policy: str, budget: int, **options: Any) -> Choice:
         allowed[pool.passage],
         np.flatnonzero(np.isin(pool.passage, pinned)),
         keeps_copies=entry.keeps_copies and published,
+        shares_titles=entry.shares_titles,
     )
     entry.fill(basket, **given)
     return Choice(tuple(basket.order), basket.record(entry.surplus), basket.result, basket.items)

@@ -134,7 +134,7 @@ def select(
     passages: Iterable[Any],
     budget: int,
     *,
-    policy: str = "submodular",
+    policy: str = "bridge",
     measure: str = "default",
     candidates: str | None = None,
     count_tokens: Callable[[str], int] | None = None,
@@ -157,7 +157,7 @@ def select(
     budget : int
         Tokens that the context may have, as `count_tokens` counts them. Hard. 0 gives an empty context.
     policy : str
-        ``submodular``, ``focused``, ``packed``, ``mmr``, ``naive`` or ``topk``; see `isinglass.policies`.
+        ``bridge``, ``submodular``, ``focused``, ``packed``, ``mmr``, ``naive`` or ``topk``; see `isinglass.policies`.
     measure : {"default", "p1"}
         How texts become numbers: for any script, or exactly as Bala (2026) published.
     candidates : {"passages", "sentences", "windows"}, optional
@@ -168,9 +168,10 @@ def select(
         ``embed(list of str)`` to an array (n, d).
     order : {"choice", "relevance", "document", "edges"}, optional
         Order in the context. ``document``: by document and place, adjacent and overlapping pieces joined. ``edges``:
-        the most relevant first and last, the least in the middle. Default ``choice``.
+        the most relevant first and last, the least in the middle. Default ``choice``; ``document`` for bridge.
     render : {"plain", "titled"}, optional
-        Whether a piece stands under its title. Default ``plain``.
+        Whether a piece stands under its title. Default ``plain``; ``titled`` for bridge, which pays each shown title
+        once.
     separator : str, optional
         Between two pieces: a blank line, or one space in ``measure="p1"``.
     reserve_tokens : int
@@ -209,7 +210,7 @@ def select(
         query,
         passages,
         measure=measure,
-        candidates=entry.candidates if candidates is None and measure == "default" else candidates,
+        candidates=entry.candidates if candidates is None else candidates,
         count_tokens=count_tokens,
         embed=embed,
         separator=separator,
@@ -228,7 +229,7 @@ def select(
 
 
 def select_from(
-    pool: Pool, budget: int, *, policy: str = "submodular", order: str | None = None, **options: Any
+    pool: Pool, budget: int, *, policy: str = "bridge", order: str | None = None, **options: Any
 ) -> Selected:
     """`select` from a pool that is measured already: many policies and budgets on one question.
 
@@ -325,9 +326,12 @@ def _render(pool: Pool, arranged: Sequence[int], *, joined: bool) -> _Context:
     for block in blocks:
         first = block.candidates[0]
         title = heading(pool.passages[pool.passage[first]].title, pool.render)
-        text += pool.separator if text else ""
-        text += title if shown != (int(pool.document[first]), title) else ""
-        shown = int(pool.document[first]), title
+        place = int(pool.document[first]), title
+        if text:
+            # Under a title of their own, pieces of one document read as one paragraph.
+            text += " " if joined and title and place == shown else pool.separator
+        text += title if place != shown else ""
+        shown = place
         candidates.extend(block.candidates)
         places.extend((len(text) + a, len(text) + b) for a, b in block.places)
         text += block.text

@@ -261,11 +261,14 @@ def _measured(
     pools: dict[tuple[str | None, str], Pool] = {}
     for name in policies:
         policy = find_policy(name)
-        # The published candidates are the same for every policy.
-        grain = candidates or (None if MEASURES[measure].published else policy.candidates)
-        if (kind := (grain, policy.render)) not in pools:
-            pools[kind] = prepare(question.question, passages, measure=measure, candidates=grain, render=policy.render)
-        options = {"backend": backend} if "backend" in policy.options else {}
+        # A published context has no titles, and its snippets stand in order of choice.
+        published = MEASURES[measure].published
+        kind = candidates or policy.candidates, "plain" if published else policy.render
+        if kind not in pools:
+            pools[kind] = prepare(question.question, passages, measure=measure, candidates=kind[0], render=kind[1])
+        options: dict[str, Any] = {"order": "choice"} if published else {}
+        if "backend" in policy.options:
+            options["backend"] = backend
         for budget in budgets:
             picked = select_from(pools[kind], budget, policy=name, **options)
             yield (name, budget), ranking | _survival(question, picked)

@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isinglass import _core
 from isinglass.measure.characters import character_table
 from isinglass.measure.lexical import FloatArray, IntArray
 from isinglass.measure.passages import Passage, as_passages
-from isinglass.measure.pool import MEASURES, one_of
+from isinglass.measure.pool import MEASURES, Pool, one_of
 from isinglass.measure.text import Span
 from isinglass.problems import gate
 from isinglass.problems.packing import PackingProblem, PackingWeights
@@ -83,6 +84,7 @@ class Picks(NamedTuple):
 
 
 _DEFAULTS = BridgeWeights()
+_Texts = tuple[str, list[str], list[int], list[bool], list[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +106,10 @@ class Bridge:
     passages: tuple[Passage, ...]
     core: _core.Bridge
     _cut: dict[int, list[Span]]
+    _numbers: IntArray | None = None
 
     def __len__(self) -> int:
-        return len(self.core)
+        return self.core.size
 
     @cached_property
     def passage(self) -> IntArray:
@@ -116,14 +119,14 @@ class Bridge:
     @cached_property
     def sentence(self) -> IntArray:
         """Its number in that passage, shape (n,)."""
-        return self.core.position
+        return self.core.position if self._numbers is None else self._numbers
 
     @cached_property
     def spans(self) -> IntArray:
         """Where it stands in the passage's text, in characters, end excluded, shape (n, 2)."""
         spans = np.stack([self.core.start, self.core.end], axis=1)
         for i in np.flatnonzero(np.isin(self.passage, list(self._cut))):
-            spans[i] = self._cut[int(self.passage[i])][self.sentence[i]]
+            spans[i] = self._cut[int(self.passage[i])][self.core.position[i]]
         return spans
 
     @cached_property
@@ -164,7 +167,7 @@ class Bridge:
         return Picks(
             *self.core.pick(
                 astuple(weights),
-                gate.integer("budget", budget, low=0),
+                _budget(budget),
                 len(self) if max_items is None else gate.integer("max_items", max_items, low=0),
                 None,
                 self.core.title_tokens if titled else None,
@@ -237,7 +240,7 @@ def prepare_bridge(query: str, passages: Iterable[Any], *, measure: str = "defau
     published = MEASURES[one_of("measure", measure, tuple(MEASURES))].published
     given = as_passages(passages)
     cut: dict[int, list[Span]] = {}
-    texts, table = _native(query, given, published, cut)
+    texts, table = _native(query, given, published, cut=cut)
     return Bridge(query, given, _core.Bridge(texts, published, table), cut)
 
 
@@ -254,7 +257,7 @@ def prepare_bridges(
         raise ValueError(f"passages must have an entry for each of {len(queries)} queries, got {len(passages)}")
     given = [as_passages(one) for one in passages]
     cuts: list[dict[int, list[Span]]] = [{} for _ in queries]
-    inputs = [_native(query, one, published, cut) for query, one, cut in zip(queries, given, cuts, strict=True)]
+    inputs = [_native(query, one, published, cut=cut) for query, one, cut in zip(queries, given, cuts, strict=True)]
     table = next((table for _, table in inputs if table is not None), None)
     cores = _core.bridge_many([texts for texts, _ in inputs], published, table, _threads(threads))
     return [Bridge(*one) for one in zip(queries, given, cores, cuts, strict=True)]
@@ -269,9 +272,77 @@ def pick_many(
     threads: int | None = None,
 ) -> list[Picks]:
     """`Bridge.pick` for many questions at once, on `threads` threads (None: all cores); same answers."""
-    budget = gate.integer("budget", budget, low=0)
     cores = [bridge.core for bridge in bridges]
-    return [Picks(*one) for one in _core.pick_many(cores, astuple(weights), budget, titled, _threads(threads))]
+    picked = _core.pick_many(cores, astuple(weights), _budget(budget), titled, _threads(threads))
+    return [Picks(*one) for one in picked]
+
+
+def _budget(budget: int) -> int:
+    # Beyond what any text costs, all budgets are alike; the engine counts in 64 bits.
+    return min(gate.integer("budget", budget, low=0), 1 << 60)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledBridge:
+    """The candidates of a pool as the sentences of a `Bridge`, whatever their grain. Made by `bridge_pool`.
+
+    Attributes
+    ----------
+    bridge : Bridge
+    candidate : ndarray of int64, shape (number of sentences,)
+        The candidate that each kept sentence is.
+    kept_as : ndarray of int64, shape (n,)
+        For each candidate the one that stands for its text: itself, an earlier one with the same text (case and white
+        space ignored), or -1 where it has no word or may not be chosen.
+    """
+
+    bridge: Bridge
+    candidate: IntArray
+    kept_as: IntArray
+
+
+def bridge_pool(pool: Pool, allowed: NDArray[np.bool_] | None = None) -> PooledBridge:
+    """Prepare the candidates of a pool; passages without an `allowed` candidate, shape (n,), vouch for nobody."""
+    published = MEASURES[pool.measure].published
+    order = np.lexsort((pool.sentence, pool.passage))
+    if allowed is not None:
+        order = order[allowed[order]]
+    pieces: list[list[str]] = [[] for _ in pool.passages]
+    spans: dict[int, list[Span]] = {i: [] for i in range(len(pool.passages))}
+    for i in order.tolist():
+        pieces[pool.passage[i]].append(pool.texts[i])
+        spans[int(pool.passage[i])].append((int(pool.spans[i, 0]), int(pool.spans[i, 1])))
+    texts, table = _native(pool.query, pool.passages, published, pieces=pieces)
+    core = _core.Bridge(texts, published, table)
+    kept = core.kept_as
+    number, first = np.unique(kept, return_index=True)
+    candidate = order[first[number >= 0]]
+    bridge = Bridge(pool.query, pool.passages, core, spans, pool.sentence[candidate])
+    kept_as = np.full(len(pool), -1, dtype=np.int64)
+    kept_as[order] = np.where(kept >= 0, candidate[kept] if len(candidate) else -1, -1)
+    return PooledBridge(bridge, candidate, kept_as)
+
+
+def bridge_relevance(pool: Pool, weights: BridgeWeights = _DEFAULTS) -> FloatArray:
+    """Relevance of a pool's candidates by the bridge policy, for policies that take any relevance.
+
+    ``dataclasses.replace(pool, relevance=bridge_relevance(pool))`` is a pool by which `focused`, `submodular` and the
+    others rank; see the table in ``bench/BRIDGE.md`` for what each loses against the policy itself.
+
+    Parameters
+    ----------
+    pool : Pool
+    weights : BridgeWeights
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        e^(v / 2) of each candidate, v its key without `fresh` and `length`; 0 for one without a word.
+    """
+    pooled = bridge_pool(pool)
+    relevance = np.zeros(len(pool))
+    relevance[pooled.candidate] = pooled.bridge.relevance(weights)
+    return np.where(pooled.kept_as >= 0, relevance[pooled.kept_as], 0.0)
 
 
 def _threads(threads: int | None) -> int:
@@ -285,28 +356,37 @@ def number_documents(passages: Sequence[Passage]) -> list[int]:
 
 
 def _native(
-    query: str, passages: Sequence[Passage], published: bool, cut: dict[int, list[Span]]
-) -> tuple[tuple[Any, ...], _core.CharacterTable | None]:
-    """The arguments of _core.Bridge; sentences that had to be normalised go into `cut`."""
+    query: str,
+    passages: Sequence[Passage],
+    published: bool,
+    *,
+    cut: dict[int, list[Span]] | None = None,
+    pieces: Sequence[list[str]] | None = None,
+) -> tuple[_Texts, _core.CharacterTable | None]:
+    """The arguments of _core.Bridge; sentences that had to be cut here go into `cut`, unless there are `pieces`."""
     if not isinstance(query, str):
         raise ValueError(f"query must be a string, got {query!r}")
     document = number_documents(passages)
     titles = [""] * (1 + max(document, default=-1))
-    opening: dict[int, tuple[float, int]] = {}
+    opening: dict[int, tuple[int, int]] = {}
     for i, (d, passage) in enumerate(zip(document, passages, strict=True)):
         titles[d] = titles[d] or passage.title or ""
-        opening[d] = min(opening.get(d, (np.inf, i)), (passage.start or 0, i))
+        place = (passage.start or 0, i)
+        opening[d] = min(opening.get(d, place), place)
     opens = [opening[d][1] == i for i, d in enumerate(document)]
-    texts: list[Any] = [passage.text for passage in passages]
-    table = None
-    if not (query.isascii() and all(map(str.isascii, texts)) and all(map(str.isascii, titles))):
-        table = character_table()
-        if not published:
-            query = unicodedata.normalize("NFC", query)
-            titles = [unicodedata.normalize("NFC", title) for title in titles]
-            for i, text in enumerate(texts):
-                # Words are compared in normal form; the places of sentences are those of the text as it stands.
-                if not unicodedata.is_normalized("NFC", text):
-                    cut[i] = _core.cut_sentences(text, table)
-                    texts[i] = [unicodedata.normalize("NFC", text[a:b]) for a, b in cut[i]]
+    texts: list[Any] = [passage.text for passage in passages] if pieces is None else list(pieces)
+    if query.isascii() and all(map(str.isascii, titles)) and all(passage.text.isascii() for passage in passages):
+        return (query, titles, document, opens, texts), None
+    table = character_table()
+    if not published:
+        query = unicodedata.normalize("NFC", query)
+        titles = [unicodedata.normalize("NFC", title) for title in titles]
+        for i, passage in enumerate(passages):
+            # Words are compared in normal form; the places of sentences are those of the text as it stands.
+            if unicodedata.is_normalized("NFC", passage.text):
+                continue
+            if pieces is None and cut is not None:
+                cut[i] = _core.cut_sentences(passage.text, table)
+                texts[i] = [passage.text[a:b] for a, b in cut[i]]
+            texts[i] = [unicodedata.normalize("NFC", piece) for piece in texts[i]]
     return (query, titles, document, opens, texts), table

@@ -177,6 +177,11 @@ class Pool:
         """What candidate `i` looks like in a context where it stands alone."""
         return heading(self.passages[self.passage[i]].title, self.render) + self.texts[i]
 
+    def heading_cost(self, passage: int) -> int:
+        """Tokens of the line above a passage, 0 where there is none."""
+        line = heading(self.passages[passage].title, self.render)
+        return max(0, self.counter(line) - self.fixed_cost) if line else 0
+
     def costs_within(self, capacity: int) -> IntArray:
         """Costs when so many tokens may be spent, shape (n,).
 
@@ -316,7 +321,9 @@ def prepare(
     vocabulary = Vocabulary(rules.words)
     vocabulary.encode(query)
     question = tuple(vocabulary.number)
-    cuts = cut(given, grain, rules.sentences, vocabulary, rules.published)
+    # The published cut and limit belong to the published candidates, which are windows.
+    windows = rules.published and grain == "windows"
+    cuts = cut(given, grain, rules.sentences if windows else script.sentences, vocabulary, rules.published)
     titles = [vocabulary.encode(passage.title or "") for passage in given]
     hit_words = _hits(given, cuts, hits, vocabulary)
 
@@ -373,7 +380,7 @@ def prepare(
         terms=terms,
         coverage=coverage[order],
         first_copy=place[first_copy[order]],
-        beyond_limit=_beyond_limit(first_copy, order, _PUBLISHED_LIMIT if rules.published else len(cuts)),
+        beyond_limit=_beyond_limit(first_copy, order, _PUBLISHED_LIMIT if windows else len(cuts)),
         counter=counter,
         counts=counts.take(order),
         _vectors=None if vectors is None else (lambda: vectors()[order]),
