@@ -148,6 +148,17 @@ def test_the_scale_is_the_largest_that_fits(how):
         assert largest > 2**26
 
 
+def test_sums_beyond_float64_are_refused_and_subnormals_are_rounded():
+    beyond = ig.Qubo([[1e308, 1e308], [0, 1e308]])
+    for use in (ig.quantize, lambda qubo: qubo.energies([[1, 1]])):
+        with pytest.raises(OverflowError, match="finite sum, got one beyond float64"):
+            use(beyond)
+    tiny = ig.Qubo(np.full((3, 3), 5e-324))
+    assert tiny.energy([1, 1, 1]) == 9 * 5e-324
+    assert ig.quantize(tiny).max_error < 1e-321
+    assert ig.quantize(ig.Qubo(np.diag([1e308] * 3))).certificate == "exact"
+
+
 def test_rounding_is_half_to_even():
     # 127 sets the scale to 1, since 0.1 and the others share no granule that fits.
     quantized = ig.quantize(ig.Qubo(np.diag([127.0, 0.5, 1.5, 2.5, -0.5, -1.5, 0.1])), 8)

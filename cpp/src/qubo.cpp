@@ -159,11 +159,14 @@ void energies(const QuboView& view, const std::uint8_t* states, std::size_t read
 
 Qubo::Qubo(const QuboView& view, std::optional<double> scale) : view_(view) {
   const double largest = largest_field(view);
+  if (!std::isfinite(largest)) {
+    throw std::overflow_error("the coefficients of each variable must have a finite sum, got one beyond float64");
+  }
   const double granule = granule_of(view);
   if (scale) {
     scale_ = *scale;
     exact_ = granule > 0 && std::fmod(granule * scale_, 1.0) == 0;
-  } else if (granule > 0 && largest / granule <= kLargestField) {
+  } else if (granule > 0 && largest / granule <= kLargestField && std::isfinite(1 / granule)) {
     scale_ = 1 / granule;
     exact_ = true;
   } else if (largest > 0) {

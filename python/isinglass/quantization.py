@@ -193,6 +193,8 @@ def quantize(
         linear, (i, j, couplings) = qubo.linear, qubo.couplings()
     low, high = _field_range(machine.vartype, linear, i, j, couplings)
     largest = max(high, -low)
+    if not math.isfinite(largest):
+        raise OverflowError("the coefficients of each variable must have a finite sum, got one beyond float64")
 
     def fits(scale: Fraction | float) -> bool:
         ranges = ((linear, machine.biases), (couplings, machine.couplings))
@@ -351,8 +353,9 @@ def _field_range(vartype: str, linear: Floats, i: Indices, j: Indices, couplings
     if vartype == "SPIN":
         reach = float((np.abs(linear) + _over_pairs(i, j, np.abs(couplings), n)).max())
         return -reach, reach
-    low = linear + _over_pairs(i, j, np.minimum(couplings, 0), n)
-    high = linear + _over_pairs(i, j, np.maximum(couplings, 0), n)
+    with np.errstate(over="ignore"):
+        low = linear + _over_pairs(i, j, np.minimum(couplings, 0), n)
+        high = linear + _over_pairs(i, j, np.maximum(couplings, 0), n)
     return min(0.0, float(low.min())), max(0.0, float(high.max()))
 
 

@@ -24,8 +24,6 @@ Indices = NDArray[np.int64]
 # A matrix this small is kept dense whatever its density: half a megabyte, and nothing to look up.
 _ALWAYS_DENSE = 256
 _DENSE_FROM = 0.25
-# Rows of work that `energies` holds at a time, in float64 cells.
-_WORKSPACE = 1 << 22
 _EXACT = 1 << 53
 # Bytes from which on the machine is asked for its memory.
 _ASK_FROM = 1 << 28
@@ -96,7 +94,7 @@ class Qubo:
     Frozen, with read-only arrays. Equality compares the values and labels, not `sense`.
     """
 
-    __slots__ = ("__weakref__", "_cores", "_labels", "_order_free", "dense", "linear", "offset", "rows", "sense")
+    __slots__ = ("__weakref__", "_cores", "_labels", "dense", "linear", "offset", "rows", "sense")
 
     linear: Floats
     dense: Floats | None
@@ -104,7 +102,6 @@ class Qubo:
     offset: float
     sense: str
     _labels: tuple[Hashable, ...] | None
-    _order_free: bool | None
     _cores: dict[float | None, _core.QuboCore]
 
     def __init__(
@@ -126,7 +123,6 @@ class Qubo:
         put(self, "offset", offset)
         put(self, "sense", sense)
         put(self, "_labels", model.labels)
-        put(self, "_order_free", None)
         put(self, "_cores", {})
 
     @classmethod
@@ -377,40 +373,10 @@ class Qubo:
         Returns
         -------
         ndarray of float64, shape (r,)
-            The energy of a state has the same bits whatever other rows stand beside it.
+            Its terms are added by ascending row, then column of the upper triangle, so the energy of a state has the
+            same bits whatever other rows stand beside it, and in every `Result`.
         """
-        states = _states(X, len(self))
-        if self.dense is None:
-            return self._sparse_energies(states)
-        energies = np.empty(len(states))
-        if self._sums_are_exact():
-            for chunk in _chunks(len(states), len(self)):
-                block = states[chunk].astype(np.float64)
-                energies[chunk] = np.einsum("ri,ri->r", block @ self.dense, block)
-        else:
-            # A matrix product would round by the shape of the batch; here each state is summed by itself.
-            for r, state in enumerate(states):
-                ones = np.flatnonzero(state)
-                energies[r] = self.dense[np.ix_(ones, ones)].sum()
-        return energies + self.offset
-
-    def _sparse_energies(self, states: NDArray[np.bool_]) -> Floats:
-        i, j, w = self.couplings()
-        energies = np.empty(len(states))
-        for chunk in _chunks(len(states), w.size + len(self)):
-            block = states[chunk]
-            # take, not block[:, i]: its rows are contiguous, so each is summed alone and in the same order.
-            pairs = (block.take(i, axis=1) & block.take(j, axis=1)) * w
-            energies[chunk] = (block * self.linear).sum(axis=1) + pairs.sum(axis=1)
-        return energies + self.offset
-
-    def _sums_are_exact(self) -> bool:
-        """Whether every partial sum of coefficients is an integer that float64 holds, so that no order rounds."""
-        if self._order_free is None:
-            assert self.dense is not None
-            exact = bool((self.dense == np.rint(self.dense)).all()) and float(np.abs(self.dense).sum()) <= _EXACT
-            object.__setattr__(self, "_order_free", exact)
-        return bool(self._order_free)
+        return self.core().energies(_states(X, len(self)))
 
     def energy(self, x: ArrayLike) -> float:
         """Energy of one state, shape (n,), values 0 or 1."""
@@ -768,19 +734,12 @@ def _transform(model: _Model, linear: Floats, factor: float) -> _Model:
 # --- states ----------------------------------------------------------------------------------------------------------
 
 
-def _states(X: ArrayLike, n: int) -> NDArray[np.bool_]:
-    states = np.ascontiguousarray(X)
+def _states(X: ArrayLike, n: int) -> NDArray[np.uint8]:
+    states = np.asarray(X)
     if states.ndim != 2 or states.shape[1] != n:
         raise ValueError(f"X must have shape (r, {n}), got {states.shape}")
-    if states.dtype.kind == "b":
-        return states
     bits: NDArray[np.bool_] = states == 1
-    if not (bits | (states == 0)).all():
+    if states.dtype.kind != "b" and not (bits | (states == 0)).all():
         r, i = np.argwhere(~bits & (states != 0))[0]
         raise ValueError(f"X[{r}, {i}] must be 0 or 1, got {states[r, i]}")
-    return bits
-
-
-def _chunks(rows: int, width: int) -> Iterable[slice]:
-    step = max(1, _WORKSPACE // max(1, width))
-    return (slice(start, start + step) for start in range(0, rows, step))
+    return np.ascontiguousarray(bits).view(np.uint8)
