@@ -13,9 +13,11 @@
 #include "arrays.hpp"
 #include "controlled.hpp"
 #include "isinglass/anneal.hpp"
+#include "isinglass/descent.hpp"
 #include "isinglass/parallel.hpp"
 #include "isinglass/qubo.hpp"
 #include "isinglass/schedule.hpp"
+#include "isinglass/temper.hpp"
 
 namespace isinglass {
 namespace {
@@ -121,7 +123,8 @@ const char* stop_name(StopReason reason) {
 /// What a search found, with the schedule that it went down.
 struct Walked {
   Reads reads;
-  std::vector<double> betas;
+  std::vector<double> betas;       // of the sweeps, or of a ladder
+  std::vector<double> swap_rates;  // of a ladder
   double schedule_seconds = 0;
 
   std::size_t best() const {
@@ -129,6 +132,19 @@ struct Walked {
                                     reads.energies.begin());
   }
 };
+
+ReadOptions read_options(const QuboHandle& handle, std::size_t num_reads, std::uint64_t seed, int threads,
+                         const std::optional<std::string>& layout, const OptionalArray<std::uint8_t>& initial_states,
+                         std::optional<double> target_energy) {
+  ReadOptions options;
+  options.num_reads = num_reads;
+  options.seed = seed;
+  options.threads = threads;
+  if (layout) options.layout = layout_named(*layout);
+  options.initial_states = checked_states(initial_states, num_reads, handle.qubo->size());
+  options.target_energy = target_energy;
+  return options;
+}
 
 /// Arguments that all problems of a batch share.
 struct AnnealArguments {
@@ -219,6 +235,7 @@ void register_qubo(py::module_& m) {
       .def_property_readonly("stopped", [](const Walked& self) { return stop_name(self.reads.stopped); })
       .def_property_readonly("target_reached", [](const Walked& self) { return self.reads.target_reached; })
       .def_property_readonly("betas", [](const Walked& self) { return to_array<double>(self.betas); })
+      .def_property_readonly("swap_rates", [](const Walked& self) { return to_array<double>(self.swap_rates); })
       .def_readonly("schedule_seconds", &Walked::schedule_seconds)
       .def_property_readonly("search_seconds", [](const Walked& self) { return self.reads.search_seconds; });
 
@@ -239,6 +256,50 @@ void register_qubo(py::module_& m) {
       py::arg("qubo"), py::arg("num_reads"), py::arg("num_sweeps"), py::arg("beta_range"), py::arg("linear"),
       strict("betas"), py::arg("quench"), py::arg("seed"), py::arg("threads"), py::arg("layout"),
       strict("initial_states"), py::arg("target_energy"), py::arg("trace"), py::arg("time_limit"), py::arg("progress"));
+
+  m.def(
+      "temper",
+      [](QuboHandle& handle, std::size_t num_reads, std::uint32_t num_sweeps,
+         const std::optional<std::pair<double, double>>& beta_range, std::uint64_t seed, int threads,
+         const std::optional<std::string>& layout, const OptionalArray<std::uint8_t>& initial_states,
+         std::optional<double> target_energy, double time_limit, const py::object& progress) {
+        const double scale = handle.qubo->scale();
+        TemperOptions options;
+        static_cast<ReadOptions&>(options) =
+            read_options(handle, num_reads, seed, threads, layout, initial_states, target_energy);
+        options.num_sweeps = num_sweeps;
+        return controlled(time_limit, progress, [&](Control& control) {
+          options.window =
+              beta_range ? Window{scale / beta_range->first, scale / beta_range->second} : handle.annealing_window();
+          Walked walked;
+          walked.schedule_seconds = control.seconds();
+          Tempered tempered = temper(*handle.qubo, options, control);
+          walked.reads = std::move(tempered.reads);
+          for (double temperature : tempered.ladder) walked.betas.push_back(scale / temperature);
+          walked.swap_rates = std::move(tempered.swap_rates);
+          return walked;
+        });
+      },
+      py::arg("qubo"), py::arg("num_reads"), py::arg("num_sweeps"), py::arg("beta_range"), py::arg("seed"),
+      py::arg("threads"), py::arg("layout"), strict("initial_states"), py::arg("target_energy"), py::arg("time_limit"),
+      py::arg("progress"));
+
+  m.def(
+      "descend",
+      [](QuboHandle& handle, bool steepest, std::size_t num_reads, std::uint64_t seed, int threads,
+         const std::optional<std::string>& layout, const OptionalArray<std::uint8_t>& initial_states,
+         std::optional<double> target_energy, double time_limit, const py::object& progress) {
+        const ReadOptions options =
+            read_options(handle, num_reads, seed, threads, layout, initial_states, target_energy);
+        return controlled(time_limit, progress, [&](Control& control) {
+          Walked walked;
+          walked.reads = descend(*handle.qubo, steepest ? Descent::steepest : Descent::first, options, control);
+          return walked;
+        });
+      },
+      py::arg("qubo"), py::arg("steepest"), py::arg("num_reads"), py::arg("seed"), py::arg("threads"),
+      py::arg("layout"), strict("initial_states"), py::arg("target_energy"), py::arg("time_limit"),
+      py::arg("progress"));
 
   // One problem after another on each thread, each exactly as `anneal` would walk it.
   m.def(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from isinglass import Qubo, _core
+from isinglass import Qubo, Result, _core
 from numpy.typing import NDArray
 
 
@@ -38,6 +38,16 @@ def all_states(n: int) -> NDArray[np.uint8]:
 def optimum(qubo: Qubo) -> float:
     """By enumeration."""
     return float(qubo.energies(all_states(len(qubo))).min())
+
+
+def same(a: Result, b: Result) -> bool:
+    """Whether two results have the same reads, bit for bit."""
+    return (
+        np.array_equal(a.samples, b.samples)
+        and np.array_equal(a.energies, b.energies)
+        and np.array_equal(a.provenance["num_flips"], b.provenance["num_flips"])
+        and (a.trace is None or np.array_equal(a.trace, b.trace))
+    )
 
 
 @contextmanager

@@ -10,18 +10,9 @@ import pytest
 from isinglass import Qubo, _core, methods
 from scipy import stats
 
-from tests.qubo_cases import all_states, dense, instruction_set, optimum, penalised, sparse
+from tests.qubo_cases import all_states, dense, instruction_set, optimum, penalised, same, sparse
 
 LAYOUTS = methods._LAYOUTS
-
-
-def same(a: ig.Result, b: ig.Result) -> bool:
-    return (
-        np.array_equal(a.samples, b.samples)
-        and np.array_equal(a.energies, b.energies)
-        and np.array_equal(a.provenance["num_flips"], b.provenance["num_flips"])
-        and (a.trace is None or np.array_equal(a.trace, b.trace))
-    )
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------

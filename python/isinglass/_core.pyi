@@ -220,6 +220,8 @@ class Walked:
     @property
     def betas(self) -> NDArray[np.float64]: ...
     @property
+    def swap_rates(self) -> NDArray[np.float64]: ...
+    @property
     def schedule_seconds(self) -> float: ...
     @property
     def search_seconds(self) -> float: ...
@@ -238,6 +240,31 @@ def anneal(
     initial_states: NDArray[np.uint8] | None,
     target_energy: float | None,
     trace: bool,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> Walked: ...
+def temper(
+    qubo: QuboCore,
+    num_reads: int,
+    num_sweeps: int,
+    beta_range: tuple[float, float] | None,
+    seed: int,
+    threads: int,
+    layout: str | None,
+    initial_states: NDArray[np.uint8] | None,
+    target_energy: float | None,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> Walked: ...
+def descend(
+    qubo: QuboCore,
+    steepest: bool,
+    num_reads: int,
+    seed: int,
+    threads: int,
+    layout: str | None,
+    initial_states: NDArray[np.uint8] | None,
+    target_energy: float | None,
     time_limit: float,
     progress: Callable[[float], object] | None,
 ) -> Walked: ...

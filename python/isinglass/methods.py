@@ -167,7 +167,12 @@ register(Method("exact", PackingProblem, "enumeration of every feasible set (bac
 _MOST_READS = 2**31 - 1
 _MOST_SWEEPS = 2**32 - 1  # a sweep is 32 bits of the counter that random numbers are hashed from
 _QUBO_OPTIONS = (
-    Option("num_reads", None, count(1, _MOST_READS), "independent reads; None: 32, or the rows of initial_states"),
+    Option(
+        "num_reads",
+        None,
+        count(1, _MOST_READS),
+        "reads; None: 32 (temper: 4), or the rows of initial_states",
+    ),
     Option("initial_states", None, given, "start states of 0 and 1, (n,) or (num_reads, n), or a Result; None: random"),
     Option("target_energy", None, lambda name, value: gate.number(name, value), "stop after 64 reads that reach it"),
     Option("num_solutions", None, count(1), "return the best distinct states, this many at most, by energy"),
@@ -190,6 +195,31 @@ register(
             Option("beta_range", None, beta_range, "first and last 1/T in the units of the energy; None: by a probe"),
             Option("beta_schedule", "geometric", beta_schedule, "'geometric', 'linear', or one 1/T for each sweep"),
             Option("trace", False, flag, "record the lowest energy of any read by sweep"),
+            _LAYOUT,
+        ),
+    )
+)
+register(
+    Method(
+        "temper",
+        Qubo,
+        "parallel tempering: a read is 16 replicas on a ladder of constant swap rate, two ladders of 8 below n = 150",
+        (
+            *_QUBO_OPTIONS,
+            Option("num_sweeps", 1000, count(1, _MOST_SWEEPS), "sweeps of every replica"),
+            Option("beta_range", None, beta_range, "ends of the ladder, 1/T in units of 1/energy; None: by a probe"),
+            _LAYOUT,
+        ),
+    )
+)
+register(
+    Method(
+        "descent",
+        Qubo,
+        "one-flip descent to a local minimum",
+        (
+            *_QUBO_OPTIONS,
+            Option("rule", "steepest", choice("steepest", "first"), "flip what lowers most, or what lowers, in order"),
             _LAYOUT,
         ),
     )

@@ -20,7 +20,9 @@ from isinglass.version import __version__
 States = NDArray[np.uint8]
 
 _DEFAULT_READS = 32
+_DEFAULT_LADDERS = 4
 _DEFAULT_SWEEPS = 1000
+_REPLICAS = 16
 # Attempted flips below which a second thread costs more than it does.
 _ONE_THREAD = 1 << 20
 
@@ -49,7 +51,9 @@ def image_of(problem: Qubo, bits: Any) -> Image:
     return Image(problem.core(quantized.scale), quantized)
 
 
-def start_states(problem: Qubo, given: Any, num_reads: int | None) -> tuple[States | None, int]:
+def start_states(
+    problem: Qubo, given: Any, num_reads: int | None, default: int = _DEFAULT_READS
+) -> tuple[States | None, int]:
     """The start states as bytes (num_reads, n), or None for random ones, and the number of reads.
 
     Raises
@@ -58,7 +62,7 @@ def start_states(problem: Qubo, given: Any, num_reads: int | None) -> tuple[Stat
         For another shape, or a value that is not 0 or 1, with its position.
     """
     if given is None:
-        return None, _DEFAULT_READS if num_reads is None else num_reads
+        return None, default if num_reads is None else num_reads
     if isinstance(given, Result):
         if given.sample is None:
             raise ValueError("initial_states must be a Result of a Qubo, got one without a sample")
@@ -75,7 +79,7 @@ def start_states(problem: Qubo, given: Any, num_reads: int | None) -> tuple[Stat
         where = ", ".join(map(str, position))
         raise ValueError(f"initial_states[{where}] must be 0 or 1, got {states[position]}")
     if num_reads is None:
-        num_reads = _DEFAULT_READS if single else len(states)
+        num_reads = default if single else len(states)
     if single:
         states = np.broadcast_to(states, (num_reads, n))
     if len(states) != num_reads or num_reads == 0:
@@ -192,6 +196,7 @@ class _QuboResult(Result):
             "generations": walked.generations,
             "num_flips": walked.flips,
             "target_reached": walked.target_reached,
+            **({"swap_rates": walked.swap_rates} if plan.method == "temper" else {}),
             **self._settings,
             "options": {
                 key: value for key, value in plan.options.items() if value is not None and key != "initial_states"
@@ -311,5 +316,54 @@ def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
     ]
 
 
-RUNNERS: dict[tuple[type, str], Any] = {(Qubo, "anneal"): _anneal}
+def _temper(problem: Qubo, plan: Plan, request: Request) -> Result:
+    options = plan.options
+    states, num_reads = start_states(problem, options["initial_states"], options["num_reads"], _DEFAULT_LADDERS)
+    ends, num_sweeps = options["beta_range"], options["num_sweeps"]
+    if ends is not None and not 0 < ends[0] < ends[1] < np.inf:
+        raise ValueError(f"beta_range must have 0 < first < last, finite, for method 'temper', got {ends}")
+    image = image_of(problem, options["bits"])
+    seed = secrets.randbits(64) if request.seed is None else request.seed
+    walked = _core.temper(
+        image.core,
+        num_reads,
+        num_sweeps,
+        ends,
+        seed,
+        _threads(problem, request, num_reads * _REPLICAS, num_sweeps),
+        None if options["layout"] == "auto" else options["layout"],
+        states,
+        options["target_energy"],
+        request.time_limit,
+        request.progress,
+    )
+    settings = {"seed": seed, "num_reads": num_reads, "num_sweeps": num_sweeps, "num_replicas": _REPLICAS}
+    return _result(problem, walked, image, plan, settings)
+
+
+def _descend(problem: Qubo, plan: Plan, request: Request) -> Result:
+    options = plan.options
+    states, num_reads = start_states(problem, options["initial_states"], options["num_reads"])
+    image = image_of(problem, options["bits"])
+    seed = secrets.randbits(64) if request.seed is None else request.seed
+    walked = _core.descend(
+        image.core,
+        options["rule"] == "steepest",
+        num_reads,
+        seed,
+        _threads(problem, request, num_reads, len(problem)),
+        None if options["layout"] == "auto" else options["layout"],
+        states,
+        options["target_energy"],
+        request.time_limit,
+        request.progress,
+    )
+    return _result(problem, walked, image, plan, {"seed": seed, "num_reads": num_reads})
+
+
+RUNNERS: dict[tuple[type, str], Any] = {
+    (Qubo, "anneal"): _anneal,
+    (Qubo, "temper"): _temper,
+    (Qubo, "descent"): _descend,
+}
 BATCH_RUNNERS: dict[tuple[type, str], Any] = {(Qubo, "anneal"): _anneal_many}
