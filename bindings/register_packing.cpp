@@ -10,6 +10,7 @@
 #include "arrays.hpp"
 #include "controlled.hpp"
 #include "isinglass/greedy.hpp"
+#include "isinglass/packing_exact.hpp"
 #include "isinglass/parallel.hpp"
 
 namespace isinglass {
@@ -95,6 +96,7 @@ std::unique_ptr<PackingHandle> make_problem(
 
 const char* status_name(const Packing& packing) {
   constexpr double kProved = 1e-12;  // relative: bounds carry slack for rounding
+  if (packing.proved) return "optimal";
   if (packing.stopped == StopReason::time_limit) return "time_limit";
   if (packing.stopped == StopReason::interrupted) return "interrupted";
   return packing.bound.value - packing.value <= kProved * packing.bound.value ? "optimal" : "bounded";
@@ -108,6 +110,8 @@ const char* bound_name(BoundMethod method) {
       return "concave";
     case BoundMethod::total:
       return "total";
+    case BoundMethod::exact:
+      return "exact";
   }
   return "total";
 }
@@ -186,6 +190,7 @@ void register_packing(py::module_& m) {
       .def_property_readonly("status", &status_name)
       .def_property_readonly("instruction_set", [](const Packing& self) { return std::string(name(self.level)); })
       .def_readonly("gain_evaluations", &Packing::gain_evaluations)
+      .def_readonly("nodes", &Packing::nodes)
       .def_readonly("search_seconds", &Packing::search_seconds)
       .def_readonly("certificate_seconds", &Packing::certificate_seconds);
 
@@ -216,6 +221,15 @@ void register_packing(py::module_& m) {
       },
       py::arg("problems"), py::arg("plus_max"), py::arg("tight"), py::arg("time_limit"), py::arg("threads"),
       py::arg("progress"), py::arg("high_effort"));
+  m.def(
+      "pack_exactly",
+      [](const PackingHandle& handle, std::size_t node_limit, double time_limit, int threads,
+         const py::object& progress) {
+        return controlled(time_limit, progress, [&](Control& control) {
+          return branch_and_bound(*handle.problem, {.node_limit = node_limit, .threads = threads}, control);
+        });
+      },
+      py::arg("problem"), py::arg("node_limit"), py::arg("time_limit"), py::arg("threads"), py::arg("progress"));
   m.def(
       "cosine_similarity",
       [](const Array<float>& embeddings, int threads) {

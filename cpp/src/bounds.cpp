@@ -5,40 +5,50 @@
 #include <limits>
 #include <utility>
 
-#include "packing_rows.hpp"
+#include "relaxation.hpp"
 
 namespace isinglass {
 
-void FractionalKnapsack::reset(const PackingProblem& problem) {
+void FractionalKnapsack::reset(const PackingProblem& problem, std::span<const Item> fixed) {
   problem_ = &problem;
   entries_.clear();
   const PackingView& view = problem.view();
-  const Spending pinned = spending(view, view.pinned);
   if (view.integer_costs.empty()) {
     // One step up, so that rounding here cannot take budget from the bound.
-    budget_left_ = std::nextafter(view.budget - pinned.cost, std::numeric_limits<double>::infinity());
+    budget_left_ = std::nextafter(view.budget - spending(view, fixed).cost, std::numeric_limits<double>::infinity());
   } else {
     std::int64_t left = view.integer_budget;
-    for (Item item : view.pinned) left -= view.integer_costs[static_cast<std::size_t>(item)];
+    for (Item item : fixed) left -= view.integer_costs[static_cast<std::size_t>(item)];
     budget_left_ = static_cast<double>(left);
   }
-  items_left_ = view.max_items - std::min(view.max_items, view.pinned.size());
+  items_left_ = view.max_items - std::min(view.max_items, fixed.size());
+}
+
+double FractionalKnapsack::cost(Item item) const {
+  const PackingView& view = problem_->view();
+  const auto i = static_cast<std::size_t>(item);
+  return view.integer_costs.empty() ? view.costs[i] : static_cast<double>(view.integer_costs[i]);
 }
 
 void FractionalKnapsack::push(Item item, double gain) {
   if (gain <= 0) return;
-  const PackingView& view = problem_->view();
-  const auto i = static_cast<std::size_t>(item);
-  const double cost = view.integer_costs.empty() ? view.costs[i] : static_cast<double>(view.integer_costs[i]);
-  entries_.push_back({gain / cost, gain, cost, item});
+  const double weight = cost(item);
+  entries_.push_back({gain / weight, gain, weight, item});
 }
 
 double FractionalKnapsack::solve(std::vector<std::pair<Item, double>>* vertex) {
   const double by_budget = fill(budget_left_, false, vertex);
+  by_count_ = false;
   if (items_left_ >= entries_.size()) return by_budget;
+  const double budget_price = price_;
   std::vector<std::pair<Item, double>> other;
   const double by_count = fill(static_cast<double>(items_left_), true, vertex != nullptr ? &other : nullptr);
-  if (by_count < by_budget && vertex != nullptr) vertex->swap(other);
+  if (by_count < by_budget) {
+    by_count_ = true;
+    if (vertex != nullptr) vertex->swap(other);
+  } else {
+    price_ = budget_price;
+  }
   return std::min(by_budget, by_count);
 }
 
@@ -46,6 +56,7 @@ double FractionalKnapsack::fill(double limit, bool by_count, std::vector<std::pa
   const auto key = [by_count](const Entry& e) { return by_count ? e.gain : e.density; };
   const auto weight = [by_count](const Entry& e) { return by_count ? 1.0 : e.cost; };
   if (vertex != nullptr) vertex->clear();
+  price_ = 0;
   double total = 0;
   const auto take = [&](const Entry& e, double share) {
     total += share * e.gain;
@@ -69,6 +80,7 @@ double FractionalKnapsack::fill(double limit, bool by_count, std::vector<std::pa
     const auto below = std::partition(above, high, [&](const Entry& e) { return key(e) == pivot; });
     for (auto it = above; it != below; ++it) {
       if (weight(*it) > limit) {
+        price_ = key(*it);
         take(*it, std::max(0.0, limit / weight(*it)));
         return total;
       }
@@ -80,6 +92,7 @@ double FractionalKnapsack::fill(double limit, bool by_count, std::vector<std::pa
             [&](const Entry& x, const Entry& y) { return key(x) > key(y) || (key(x) == key(y) && x.item < y.item); });
   for (auto it = low; it != high; ++it) {
     if (weight(*it) > limit) {
+      price_ = key(*it);
       take(*it, std::max(0.0, limit / weight(*it)));
       break;
     }
@@ -110,248 +123,6 @@ double total_bound(const PackingProblem& problem) {
 }
 
 namespace {
-
-/// The relaxed problem at a fractional point y: the sums that the concave terms take, the multipliers of their
-/// tangents there, and the linear function above F that these give.
-class Relaxation {
- public:
-  explicit Relaxation(const PackingProblem& problem)
-      : problem_(problem),
-        view_(problem.view()),
-        mass_(problem.representation_scale() > 0 ? padded(view_.n) : 0, 0.0),
-        covered_(problem.coverage_scale() > 0 ? view_.term_weights.size() : 0, 0.0),
-        group_(problem.diversity_scale() > 0 ? view_.num_groups : 0, 0.0),
-        y_(view_.n, 0.0) {}
-
-  void clear() {
-    for (std::vector<double>* sums : {&mass_, &covered_, &group_, &y_}) std::fill(sums->begin(), sums->end(), 0.0);
-    relevance_ = 0;
-  }
-
-  void add(Item item, double amount) {
-    const auto j = static_cast<std::size_t>(item);
-    y_[j] += amount;
-    if (problem_.relevance_scale() > 0) relevance_ += amount * view_.relevance[j];
-    if (!mass_.empty()) add_row(problem_, j, amount, mass_.data());
-    if (!covered_.empty()) for_terms(view_, j, [&](std::size_t term, std::size_t) { covered_[term] += amount; });
-    if (!group_.empty()) group_[static_cast<std::size_t>(view_.groups[j])] += amount * view_.relevance[j];
-  }
-
-  /// this <- a + step (b - a); a may be this.
-  void blend(const Relaxation& a, const Relaxation& b, double step) {
-    const auto mix = [step](std::vector<double>& out, const std::vector<double>& x, const std::vector<double>& y) {
-      for (std::size_t i = 0; i < out.size(); ++i) out[i] = x[i] + step * (y[i] - x[i]);
-    };
-    mix(mass_, a.mass_, b.mass_);
-    mix(covered_, a.covered_, b.covered_);
-    mix(group_, a.group_, b.group_);
-    mix(y_, a.y_, b.y_);
-    relevance_ = a.relevance_ + step * (b.relevance_ - a.relevance_);
-  }
-
- private:
-  friend class Tangent;
-  friend class LineSearch;
-
-  const PackingProblem& problem_;
-  const PackingView& view_;
-  std::vector<double> mass_, covered_, group_, y_;
-  double relevance_ = 0;
-};
-
-/// Where the tangent of a root is taken, at the least: at 0 it would be vertical. Any positive point is valid; a share
-/// of the mean mass keeps groups that are nearly empty from ruling every step.
-double least_mass(const std::vector<double>& mass, double width) {
-  double total = 0;
-  for (double m : mass) total += m;
-  return std::max(1e-12, width * total / static_cast<double>(mass.size()));
-}
-
-/// Slope of min(x, cap), smoothed over cap +- width cap. Any value in [0, 1] gives a valid tangent.
-double saturation_slope(double x, double cap, double width) {
-  if (cap <= 0) return 0;
-  return std::clamp(0.5 + (cap - x) / (2 * width * cap), 0.0, 1.0);
-}
-
-/// The linear function above F that touches the relaxation at a point: `constant + sum of coefficient`. Half made, and
-/// no bound, once the control has stopped.
-class Tangent {
- public:
-  Tangent(const PackingProblem& problem, Control& control)
-      : problem_(problem),
-        view_(problem.view()),
-        control_(control),
-        coefficient_(padded(view_.n), 0.0),
-        threshold_(problem.facility_scale() > 0 ? padded(view_.n) : 0, 0.0f) {}
-
-  const std::vector<double>& coefficient() const { return coefficient_; }
-
-  /// Sets the coefficients, returns the constant.
-  double at(const Relaxation& point, double width) {
-    std::fill(coefficient_.begin(), coefficient_.end(), 0.0);
-    double constant = 0;
-    if (!point.mass_.empty()) {
-      for (std::size_t i = 0; i < view_.n; ++i) {
-        if (i % kRowsBetween == 0 && control_.stop()) return 0;
-        const double slope = saturation_slope(point.mass_[i], problem_.cap()[i], width);
-        constant += (1 - slope) * problem_.cap()[i];
-        // The matrix is symmetric: row i is what each item adds to i.
-        if (slope > 0) add_row(problem_, i, problem_.representation_scale() * slope, coefficient_.data());
-      }
-      constant *= problem_.representation_scale();
-    }
-    if (problem_.relevance_scale() > 0) {
-      for (std::size_t j = 0; j < view_.n; ++j) coefficient_[j] += problem_.relevance_scale() * view_.relevance[j];
-    }
-    if (!point.covered_.empty()) {
-      slope_.resize(point.covered_.size());
-      for (std::size_t t = 0; t < slope_.size(); ++t) {
-        const double full = problem_.coverage_scale() * view_.term_weights[t];
-        const double share = saturation_slope(point.covered_[t], 1, width);
-        slope_[t] = full * share;
-        constant += full * (1 - share);
-      }
-      for (std::size_t j = 0; j < view_.n; ++j) {
-        for_terms(view_, j, [&](std::size_t term, std::size_t) { coefficient_[j] += slope_[term]; });
-      }
-    }
-    if (!point.group_.empty()) {
-      slope_.resize(point.group_.size());
-      const double least = least_mass(point.group_, width);
-      for (std::size_t g = 0; g < slope_.size(); ++g) {
-        const double root = std::sqrt(std::max(point.group_[g], least));
-        slope_[g] = problem_.diversity_scale() / (2 * root);
-        constant += problem_.diversity_scale() * root / 2;
-      }
-      for (std::size_t j = 0; j < view_.n; ++j) {
-        coefficient_[j] += slope_[static_cast<std::size_t>(view_.groups[j])] * view_.relevance[j];
-      }
-    }
-    if (!threshold_.empty()) constant += facility(point);
-    return constant;
-  }
-
- private:
-  /// max_{j in S} s_ij <= t_i + sum_{j in S} max(0, s_ij - t_i) for any t_i >= 0: best where the y of larger
-  /// similarities add up to 1.
-  double facility(const Relaxation& point) {
-    std::vector<std::size_t> support;
-    for (std::size_t j = 0; j < view_.n; ++j) {
-      if (point.y_[j] > 0) support.push_back(j);
-    }
-    std::vector<std::pair<float, double>> near;
-    double constant = 0;
-    std::vector<float> row(view_.n, 0.0f);
-    for (std::size_t i = 0; i < view_.n; ++i) {
-      if (i % kRowsBetween == 0 && control_.stop()) return 0;
-      for_row(view_, i, [&](std::size_t j, float value, std::size_t) { row[j] = value; });
-      near.clear();
-      for (std::size_t j : support) {
-        if (row[j] > 0) near.emplace_back(row[j], point.y_[j]);
-      }
-      std::sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-      threshold_[i] = 0;
-      double share = 0;
-      for (const auto& [value, amount] : near) {
-        share += amount;
-        if (share >= 1) {
-          threshold_[i] = value;
-          break;
-        }
-      }
-      constant += problem_.facility_scale() * static_cast<double>(threshold_[i]);
-      for_row(view_, i, [&](std::size_t j, float, std::size_t) { row[j] = 0; });
-    }
-    for (std::size_t j = 0; j < view_.n; ++j) {
-      if (j % kRowsBetween == 0 && control_.stop()) return 0;
-      double gained = 0;
-      if (view_.similarity != nullptr) {
-        gained = packing_kernels().facility_gain(problem_.row(j), threshold_.data(), problem_.row_length());
-      } else {
-        for_row(view_, j, [&](std::size_t i, float value, std::size_t) {
-          gained += std::max(0.0, static_cast<double>(value) - static_cast<double>(threshold_[i]));
-        });
-      }
-      coefficient_[j] += problem_.facility_scale() * gained;
-    }
-    return constant;
-  }
-
-  static constexpr std::size_t kRowsBetween = 64;  // two looks at the clock
-
-  const PackingProblem& problem_;
-  const PackingView& view_;
-  Control& control_;
-  std::vector<double> coefficient_, slope_;
-  std::vector<float> threshold_;
-};
-
-/// Where along a segment the smoothed relaxation is largest, found from the sign of its slope.
-class LineSearch {
- public:
-  explicit LineSearch(const PackingProblem& problem) : problem_(problem) {}
-
-  double best_step(const Relaxation& from, const Relaxation& to, double width) {
-    prepare(from, to, width);
-    least_ = from.group_.empty() ? 1 : least_mass(from.group_, width);
-    double low = 0, high = 1, low_slope = slope(from, to, low, width), high_slope = slope(from, to, high, width);
-    if (low_slope <= 0) return 0;
-    if (high_slope >= 0) return 1;
-    // Regula falsi: the slope falls steadily, so a few secants come close enough for a step length.
-    double step = 0;
-    for (int k = 0; k < 3; ++k) {
-      step = low + (high - low) * low_slope / (low_slope - high_slope);
-      const double here = slope(from, to, step, width);
-      if (here > 0) {
-        low = step;
-        low_slope = here;
-        high_slope /= 2;  // Illinois: keeps the other end moving
-      } else {
-        high = step;
-        high_slope = here;
-        low_slope /= 2;
-      }
-    }
-    return step;
-  }
-
- private:
-  void prepare(const Relaxation& from, const Relaxation& to, double width) {
-    const std::size_t n = from.mass_.size();
-    direction_.resize(n);
-    scale_.resize(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      direction_[i] = to.mass_[i] - from.mass_[i];
-      const double cap = problem_.cap()[i];
-      scale_[i] = cap > 0 ? 1 / (2 * width * cap) : 0;
-    }
-  }
-
-  double slope(const Relaxation& from, const Relaxation& to, double step, double width) const {
-    double total = problem_.relevance_scale() * (to.relevance_ - from.relevance_);
-    if (!direction_.empty()) {
-      total += problem_.representation_scale() *
-               packing_kernels().saturation_slope(from.mass_.data(), direction_.data(), problem_.cap().data(),
-                                                  scale_.data(), step, direction_.size());
-    }
-    for (std::size_t t = 0; t < from.covered_.size(); ++t) {
-      const double d = to.covered_[t] - from.covered_[t];
-      if (d == 0) continue;
-      total += problem_.coverage_scale() * problem_.view().term_weights[t] *
-               saturation_slope(from.covered_[t] + step * d, 1, width) * d;
-    }
-    for (std::size_t g = 0; g < from.group_.size(); ++g) {
-      const double d = to.group_[g] - from.group_[g];
-      if (d == 0) continue;
-      total += problem_.diversity_scale() * d / (2 * std::sqrt(std::max(from.group_[g] + step * d, least_)));
-    }
-    return total;
-  }
-
-  const PackingProblem& problem_;
-  std::vector<double> direction_, scale_;
-  double least_ = 1;
-};
 
 /// OPT <= F(S) + the best fractional knapsack of the exact gains at S.
 double exact_online_bound(const PackingProblem& problem, std::span<const Item> selection, Control& control) {
@@ -394,44 +165,31 @@ Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, C
 }
 
 double concave_bound(const PackingProblem& problem, std::span<const Item> start, Control& control) {
-  const PackingView& view = problem.view();
   constexpr int kSteps = 60;
   constexpr int kPatience = 8;        // steps without
   constexpr double kProgress = 5e-4;  // so much relative improvement
-  Relaxation at(problem), corner(problem);
-  Tangent tangent(problem, control);
-  LineSearch line(problem);
+  std::vector<Item> open;
+  for (std::size_t i = 0; i < problem.size(); ++i) {
+    if (problem.eligible()[i]) open.push_back(static_cast<Item>(i));
+  }
+  const Scope scope{problem.view().pinned, open};
+  Descent descent(problem, control);
   FractionalKnapsack knapsack;
   knapsack.reset(problem);
-  std::vector<std::pair<Item, double>> vertex;
+  Relaxation at(problem);
   for (Item item : start) at.add(item, 1);
 
   double best = std::numeric_limits<double>::infinity(), target = best;
   for (int step = 0, idle = 0; step < kSteps && idle < kPatience && !control.stop(); ++step) {
-    const double width = std::max(0.02, 0.4 / (1 + step));
-    double bound = tangent.at(at, width);
-    if (control.reason() != StopReason::none) break;
-    for (Item item : view.pinned) bound += tangent.coefficient()[static_cast<std::size_t>(item)];
-    knapsack.clear();
-    for (std::size_t j = 0; j < view.n; ++j) {
-      if (problem.eligible()[j]) knapsack.push(static_cast<Item>(j), tangent.coefficient()[j]);
-    }
-    bound += knapsack.solve(&vertex);
-    best = std::min(best, bound);
+    best = std::min(best, descent.step(scope, knapsack, at, step));
     if (best <= target) {
       target = best * (1 - kProgress);
       idle = 0;
     } else {
       ++idle;
     }
-
-    corner.clear();
-    for (Item item : view.pinned) corner.add(item, 1);
-    for (const auto& [item, share] : vertex) corner.add(item, share);
-    const double move = problem.facility_scale() > 0 ? 2.0 / (step + 2) : line.best_step(at, corner, width);
-    at.blend(at, corner, move);
   }
-  return best + problem.gain_slack() * static_cast<double>(view.n + 1);
+  return best + problem.gain_slack() * static_cast<double>(problem.size() + 1);
 }
 
 }  // namespace isinglass

@@ -430,10 +430,7 @@ class Run {
 
   void certify(Packing& out) {
     const double begin = control_.seconds();
-    out.value = evaluate(problem_, out.selection);
-    const Spending spent = spending(view_, out.selection);
-    out.cost = spent.cost;
-    out.feasible = spent.within_budget && out.selection.size() <= std::max(view_.max_items, view_.pinned.size());
+    recount(problem_, out);
     if (certificate_ == CertificateLevel::tight && control_.reason() == StopReason::none) {
       bound_.lower_to(concave_bound(problem_, out.selection, control_), BoundMethod::concave);
     }
@@ -463,6 +460,14 @@ class Run {
 };
 
 }  // namespace
+
+void recount(const PackingProblem& problem, Packing& packing) {
+  const PackingView& view = problem.view();
+  packing.value = evaluate(problem, packing.selection);
+  const Spending spent = spending(view, packing.selection);
+  packing.cost = spent.cost;
+  packing.feasible = spent.within_budget && packing.selection.size() <= std::max(view.max_items, view.pinned.size());
+}
 
 Packing greedy(const PackingProblem& problem, const GreedyOptions& options, CertificateLevel certificate,
                Control& control) {

@@ -162,7 +162,14 @@ register(
         (_EFFORT,),
     )
 )
-register(Method("exact", PackingProblem, "enumeration of every feasible set (back end numpy, up to 20 items)"))
+register(
+    Method(
+        "exact",
+        PackingProblem,
+        "branch and bound, proves the optimum (back end numpy: enumeration, up to 20 items)",
+        (Option("node_limit", None, count(0), "nodes after which the best so far is returned; None: 1,000,000"),),
+    )
+)
 
 _MOST_READS = 2**31 - 1
 _MOST_SWEEPS = 2**32 - 1  # a sweep is 32 bits of the counter that random numbers are hashed from

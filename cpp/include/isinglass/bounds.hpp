@@ -17,6 +17,7 @@ enum class BoundMethod {
   online,   // F(S) + the best fractional knapsack of gains at S, over the prefixes S of the run
   concave,  // linear bounds of the terms' concave functions, by conditional gradient
   total,    // the value of everything that may be picked
+  exact,    // no set is better
 };
 
 struct Bound {
@@ -36,7 +37,9 @@ struct Bound {
 /// O(n) by weighted selection.
 class FractionalKnapsack {
  public:
-  void reset(const PackingProblem& problem);
+  void reset(const PackingProblem& problem) { reset(problem, problem.view().pinned); }
+  /// What is left beside `fixed`.
+  void reset(const PackingProblem& problem, std::span<const Item> fixed);
 
   struct Entry {
     double density;
@@ -50,13 +53,19 @@ class FractionalKnapsack {
   void push(Item item, double gain);
   /// The bound; with `vertex`, also the items (and the fraction of the last) that reach it.
   double solve(std::vector<std::pair<Item, double>>* vertex = nullptr);
+  /// What an item's gain is worth beyond the room that it takes, at the price of the last `solve`: taking an item that
+  /// the bound leaves, or leaving one that it takes, lowers the bound by at least as much.
+  double worth(Item item, double gain) const { return gain - price_ * (by_count_ ? 1.0 : cost(item)); }
 
  private:
+  double cost(Item item) const;
   double fill(double limit, bool by_count, std::vector<std::pair<Item, double>>* vertex);
 
   const PackingProblem* problem_ = nullptr;
   double budget_left_ = 0;
   std::size_t items_left_ = 0;
+  double price_ = 0;  // of a unit of room
+  bool by_count_ = false;
   std::vector<Entry> entries_;
 };
 

@@ -26,11 +26,16 @@ struct Packing {
   bool feasible = true;         // recounted from the caller's costs
   Bound bound;
   Level level = Level::scalar;  // instruction set of the kernels
+  bool proved = false;          // optimal up to rounding, by branch and bound
   StopReason stopped = StopReason::none;
   std::size_t gain_evaluations = 0;
+  std::size_t nodes = 0;  // of a branch and bound
   double search_seconds = 0;
   double certificate_seconds = 0;
 };
+
+/// Fills in what follows from `selection` and the caller's arrays: value, cost, feasibility.
+void recount(const PackingProblem& problem, Packing& packing);
 
 /// Density greedy (gain per cost, ties to the lowest index, positive gains only, whatever still fits), evaluated lazily
 /// (Minoux 1978, "Accelerated greedy algorithms for maximizing submodular set functions"), then

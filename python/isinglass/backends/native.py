@@ -81,6 +81,7 @@ class _PackingResult(Result):
             "terms": self._problem.terms,
             "terms_off": tuple(t for t in _TERMS if t not in self._problem.terms),
             "gain_evaluations": self._packing.gain_evaluations,
+            "nodes": self._packing.nodes,
         }
 
     def __reduce__(self) -> Any:
@@ -109,6 +110,21 @@ def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight)
 
 
+_NODE_LIMIT = 1_000_000
+
+
+def _exact(problem: PackingProblem, plan: Plan, request: Request) -> Result:
+    node_limit = plan.options["node_limit"]
+    packing = _core.pack_exactly(
+        problem.core(request.memory_limit),
+        _NODE_LIMIT if node_limit is None else node_limit,
+        request.time_limit,
+        request.threads or _core.available_cores(),
+        request.progress,
+    )
+    return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=True)
+
+
 def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Sequence[Request]) -> list[Result]:
     if not problems:
         return []
@@ -132,6 +148,7 @@ RUNNERS: dict[tuple[type, str], Any] = {
     **native_qubo.RUNNERS,
     (PackingProblem, "greedy_plus_max"): _greedy,
     (PackingProblem, "lazy_greedy"): _greedy,
+    (PackingProblem, "exact"): _exact,
 }
 BATCH_RUNNERS: dict[tuple[type, str], Any] = {
     **native_qubo.BATCH_RUNNERS,

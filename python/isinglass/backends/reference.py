@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isinglass.backends import Availability, Plan, Request, reference_qubo
+from isinglass.backends import Availability, BackendError, Plan, Request, reference_qubo
 from isinglass.problems.packing import PackingProblem
 from isinglass.result import Certificate, PackingTrace, Result, gap_of
 from isinglass.version import __version__
@@ -158,6 +158,8 @@ def _enumerate(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     n = len(problem)
     if n > _ENUMERATION_LIMIT:
         raise ValueError(f"backend 'numpy' enumerates at most {_ENUMERATION_LIMIT} items, got {n}")
+    if plan.options["node_limit"] is not None:
+        raise BackendError("backend 'numpy' enumerates every set: it has no nodes to limit, got node_limit")
     value = objective(problem)
     best: list[int] = problem.pinned.tolist()
     best_value = value(best)
