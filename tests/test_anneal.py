@@ -237,7 +237,7 @@ def test_time_limit_returns_what_there_is() -> None:
     at_once = ig.solve(qubo, "anneal", seed=0, time_limit=0.0)
     assert at_once.status == "time_limit"
     assert len(at_once.samples) >= 1
-    generations = ig.solve(qubo, "anneal", seed=4, num_reads=10**6, num_sweeps=10, time_limit=0.2)
+    generations = ig.solve(qubo, "anneal", seed=4, num_reads=10**6, num_sweeps=10, time_limit=1.5)
     done = generations.provenance["generations"]
     assert len(generations.samples) == 64 * done > 0
     repeated = ig.solve(qubo, "anneal", seed=4, num_reads=64 * done, num_sweeps=10)
