@@ -96,7 +96,7 @@ def test_effort_is_checked():
 
 @pytest.mark.parametrize("seed", range(3 * len(VARIANTS)))
 def test_branch_and_bound_reaches_the_enumerated_optimum(seed):
-    p = problem(11, [40, 60, 90][seed % 3], seed, **VARIANTS[seed % len(VARIANTS)])
+    p = problem(11, [50, 60, 90][seed % 3], seed, **VARIANTS[seed % len(VARIANTS)])
     result, judge = ig.solve(p, "exact"), ig.solve(p, "exact", backend="numpy")
     assert result.status == "optimal"
     assert result.objective == pytest.approx(judge.objective, abs=1e-11)
