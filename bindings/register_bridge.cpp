@@ -47,19 +47,23 @@ struct BridgeInput {
   std::vector<std::vector<std::string_view>> pieces;
 };
 
-/// @param given  (question, titles of the documents, document of each passage, whether it opens it, its text or pieces)
+/// @param given  (question, titles of the documents, document of each passage, whether it opens it, its text or
+/// pieces);
+///               None for the documents and their openings where each passage is a document of its own
 BridgeInput read_input(const py::tuple& given, Strings& strings) {
   BridgeInput input;
   input.question = strings.view(given[0]);
   for (py::handle title : given[1].cast<py::list>()) input.titles.push_back(strings.view(title));
-  const auto documents = given[2].cast<py::list>(), opens = given[3].cast<py::list>(),
-             texts = given[4].cast<py::list>();
+  const bool numbered = !given[2].is_none();
+  const auto documents = numbered ? given[2].cast<py::list>() : py::list();
+  const auto opens = numbered ? given[3].cast<py::list>() : py::list();
+  const auto texts = given[4].cast<py::list>();
   input.passages.reserve(texts.size());
   input.pieces.reserve(texts.size());
   for (std::size_t p = 0; p < texts.size(); ++p) {
     BridgePassage passage;
-    passage.document = documents[p].cast<std::size_t>();
-    passage.opens = opens[p].cast<bool>();
+    passage.document = numbered ? documents[p].cast<std::size_t>() : p;
+    passage.opens = !numbered || opens[p].cast<bool>();
     if (const py::handle text = texts[p]; PyUnicode_Check(text.ptr())) {
       passage.text = strings.view(text);
     } else {

@@ -222,6 +222,17 @@ Bridge::Bridge(std::string_view question, std::span<const std::string_view> titl
   std::vector<Term> found;
   std::vector<std::string_view> texts;
   Copies copies;
+  std::size_t bytes = 0, pieces = 0;
+  for (const BridgePassage& passage : passages) {
+    bytes += passage.text ? passage.text->size() : 0;
+    pieces += passage.pieces.size();
+  }
+  const std::size_t expected = pieces + bytes / 80;  // sentences
+  sentences_.reserve(expected);
+  kept_as_.reserve(expected);
+  texts.reserve(expected);
+  terms.start.reserve(expected + 1);
+  terms.value.reserve(8 * expected);
   for (std::size_t p = 0; p < passages.size(); ++p) {
     const BridgePassage& passage = passages[p];
     if (passage.document >= titles.size()) throw std::invalid_argument("documents must be numbered below their count");

@@ -68,6 +68,11 @@ class Cutter {
         ++at;
         continue;
       }
+      // Nearly all white space is one blank between two words.
+      if (byte == ' ' && at > 0 && at + 1 < text_.size() && within_sentence(text_[at - 1], text_[at + 1])) {
+        at += 2;
+        continue;
+      }
       const std::size_t stop = after_wide_stops(at), after = after_space(stop);
       if (after == at) {
         at = behind(at);
@@ -99,6 +104,12 @@ class Cutter {
     return c < 0x80 ? kAscii[c] : table_->properties(c);
   }
   bool has(std::size_t i, Property property) const { return (properties(i) & property) != 0; }
+
+  /// Whether one blank between these two bytes is no border, whatever stands further out.
+  static bool within_sentence(char before, char after) {
+    const auto left = static_cast<unsigned char>(before), right = static_cast<unsigned char>(after);
+    return (kAsciiWord[left] != 0 || left == ',') && right < 0x80 && (kAscii[right] & kSpace) == 0;
+  }
 
   std::size_t after_space(std::size_t i) const {
     while (i < text_.size() && has(i, kSpace)) i = behind(i);

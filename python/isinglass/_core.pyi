@@ -114,7 +114,7 @@ class CharacterTable:
         expansion: NDArray[np.uint32],
     ) -> None: ...
 
-_BridgeTexts = tuple[str, list[str], list[int], list[bool], list[str | list[str]]]
+_BridgeTexts = tuple[str, list[str], list[int] | None, list[bool] | None, list[str | list[str]]]
 _Weights = tuple[float, float, float, float, float, float, float]
 _Choice = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], int]
 

@@ -121,13 +121,22 @@ class WordBuilder {
     ++word_.length;
   }
   /// A run of ASCII letters and digits at once.
-  void add_ascii(std::string_view run) {
-    for (std::size_t i = 0; i < run.size() && word_.length + i < 5; ++i) {
-      const char folded = kAsciiWord[static_cast<unsigned char>(run[i])];
-      pack(static_cast<unsigned char>(folded), word_.length + static_cast<std::uint32_t>(i));
-      word_.digits &= folded <= '9';
+  void add_ascii(const char* run, std::size_t length) {
+    const auto at = [run](std::size_t i) {
+      return std::uint64_t{static_cast<unsigned char>(kAsciiWord[static_cast<unsigned char>(run[i])])};
+    };
+    if (word_.length > 0) {
+      for (std::size_t i = 0; i < length && word_.length + i < 5; ++i) {
+        pack(static_cast<std::uint32_t>(at(i)), word_.length + static_cast<std::uint32_t>(i));
+        word_.digits &= at(i) <= '9';
+      }
+    } else {
+      word_.stem.head = at(0) | (length > 1 ? at(1) << 21 : 0) | (length > 2 ? at(2) << 42 : 0);
+      if (length > 3) word_.stem.tail = at(3) | (length > 4 ? at(4) << 21 : 0);
+      word_.digits = at(0) <= '9';
+      for (std::size_t i = 1; word_.digits && i < length && i < 5; ++i) word_.digits = at(i) <= '9';
     }
-    word_.length += static_cast<std::uint32_t>(run.size());
+    word_.length += static_cast<std::uint32_t>(length);
   }
   void mark_unspaced() { word_.unspaced = true; }
   bool empty() const { return word_.length == 0; }
@@ -160,7 +169,7 @@ void for_each_word(std::string_view text, WordRule rule, const CharacterTable* t
       const std::size_t begin = at;
       do ++at;
       while (at < text.size() && kAsciiWord[static_cast<unsigned char>(text[at])] != 0);
-      word.add_ascii(text.substr(begin, at - begin));
+      word.add_ascii(text.data() + begin, at - begin);
       continue;
     }
     if (byte < 0x80 || rule == WordRule::ascii) {
