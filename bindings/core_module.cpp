@@ -13,6 +13,7 @@ namespace py = pybind11;
 
 namespace isinglass {
 void register_bridge(py::module_& m);
+void register_diagnosis(py::module_& m);
 void register_fold(py::module_& m);
 void register_packing(py::module_& m);
 void register_qubo(py::module_& m);
@@ -41,6 +42,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
       py::arg("seed"), py::arg("read"), py::arg("sweep"), py::arg("variable"));
 
   isinglass::register_bridge(m);
+  isinglass::register_diagnosis(m);
   isinglass::register_fold(m);
   isinglass::register_packing(m);
   isinglass::register_qubo(m);

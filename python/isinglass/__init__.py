@@ -5,6 +5,7 @@ Data flows one way: texts -> `measure` -> a problem -> `solve` on a back end -> 
 
 from isinglass.backends import Availability, BackendError, available_backends
 from isinglass.certificate import certify
+from isinglass.diagnosis.diagnosing import Diagnoses, Diagnosis, diagnose
 from isinglass.problems.packing import PackingProblem, PackingWeights
 from isinglass.problems.qubo import Qubo
 from isinglass.quantization import Quantized, quantize
@@ -17,6 +18,8 @@ __all__ = [
     "Availability",
     "BackendError",
     "Certificate",
+    "Diagnoses",
+    "Diagnosis",
     "PackingProblem",
     "PackingWeights",
     "Quantized",
@@ -27,6 +30,7 @@ __all__ = [
     "aselect",
     "available_backends",
     "certify",
+    "diagnose",
     "quantize",
     "select",
     "solve",

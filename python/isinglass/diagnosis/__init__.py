@@ -1,10 +1,15 @@
 """What survived into the context: measures of a packed context and of the list it was packed from."""
 
-from isinglass.diagnosis.ranking import all_gold_at, recall_at
+from isinglass.diagnosis.diagnosing import Diagnoses, Diagnosis, diagnose, source_hash
+from isinglass.diagnosis.facts import answer_facts, answer_facts_in_context, answer_facts_similarity
+from isinglass.diagnosis.ranking import all_gold_at, ndcg_at, recall_at
+from isinglass.diagnosis.scoring import Score, answer_score, joint_score, supporting_fact_score
 from isinglass.diagnosis.survival import (
     AnswerInContext,
+    AnswersInContexts,
     all_gold_in_context,
     answer_in_context,
+    answers_in_contexts,
     distractor_docs,
     gold_doc_coverage,
     gold_token_density,
@@ -12,11 +17,25 @@ from isinglass.diagnosis.survival import (
 
 __all__ = [
     "AnswerInContext",
+    "AnswersInContexts",
+    "Diagnoses",
+    "Diagnosis",
+    "Score",
     "all_gold_at",
     "all_gold_in_context",
+    "answer_facts",
+    "answer_facts_in_context",
+    "answer_facts_similarity",
     "answer_in_context",
+    "answer_score",
+    "answers_in_contexts",
+    "diagnose",
     "distractor_docs",
     "gold_doc_coverage",
     "gold_token_density",
+    "joint_score",
+    "ndcg_at",
     "recall_at",
+    "source_hash",
+    "supporting_fact_score",
 ]
