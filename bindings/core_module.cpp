@@ -17,7 +17,7 @@ void register_diagnosis(py::module_& m);
 void register_fold(py::module_& m);
 void register_packing(py::module_& m);
 void register_qubo(py::module_& m);
-}
+}  // namespace isinglass
 
 PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   m.doc() = "Native core of isinglass. Private: use the isinglass package.";

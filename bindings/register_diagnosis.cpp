@@ -66,7 +66,6 @@ void register_diagnosis(py::module_& m) {
              return TokenNumbers(word_boundaries ? Articles::word_boundaries : Articles::words, table);
            }),
            py::arg("word_boundaries"), py::arg("table").none(false), py::keep_alive<1, 3>())
-      .def("__len__", &TokenNumbers::size)
       .def(
           "of",
           [](TokenNumbers& self, const py::list& texts) {

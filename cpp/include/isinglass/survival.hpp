@@ -34,8 +34,6 @@ class TokenNumbers {
   /// Appends the number of a token that is normalised already.
   void add_token(std::string_view token, std::vector<std::int32_t>& numbers);
 
-  std::size_t size() const { return numbers_.size(); }
-
  private:
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
