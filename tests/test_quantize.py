@@ -120,6 +120,32 @@ def test_an_exact_scale_is_found_where_there_is_one(entries, scale, integers):
     assert quantized.coefficients.linear.dtype == quantized.coefficients.couplings.dtype == np.int8
 
 
+@settings(deadline=None, max_examples=150)
+@given(
+    hnp.arrays(np.int64, (5, 5), elements=st.integers(-5000, 5000)),
+    st.sampled_from([1, 10, 20, 100, 8, 3, 7, 12, 1000, 160, 1e-9, 1e9, 1 / 3, np.pi, 1e12, 2.0**40]),
+)
+def test_the_native_search_runs_at_the_same_scale(counts, divisor):
+    for Q in (counts / divisor, np.triu(counts) / divisor):
+        qubo = ig.Qubo(Q)
+        quantized, core = ig.quantize(qubo), qubo.core()
+        assert quantized.scale == core.scale
+        assert (quantized.certificate == "exact") == core.exact
+        rounding = 1e-13 * np.abs(Q).sum()
+        if core.exact:
+            assert core.max_error <= rounding
+
+
+def test_the_native_search_runs_at_the_same_scale_on_arbitrary_numbers():
+    rng = np.random.default_rng(7)
+    for n in (1, 2, 3, 10, 40, 300):
+        for spread in (0, 5):
+            qubo = ig.Qubo(rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-spread, spread, (n, n)))
+            quantized, core = ig.quantize(qubo), qubo.core()
+            assert (quantized.scale, quantized.certificate == "exact") == (core.scale, core.exact)
+            assert core.exact == (n == 1)
+
+
 def test_integers_and_dyadics_have_no_error_at_all():
     rng = np.random.default_rng(2)
     quantized = ig.quantize(ig.Qubo(rng.integers(-1000, 1000, (40, 40)) / 64))

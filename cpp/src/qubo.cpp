@@ -7,13 +7,15 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace isinglass {
 namespace {
 
-constexpr double kLargestField = 2147483520;  // the largest threshold, a float below 2^31
-constexpr double kRoundedField = 1 << 30;     // what a scale that rounds aims at: room for the rounding itself
-constexpr std::size_t kRowAlignment = 64;     // entries: a multiple of every block width
+constexpr double kLargestField = 2147483520;          // the largest threshold, a float below 2^31
+constexpr double kRoundedField = 1 << 30;             // what a scale that rounds aims at: room for the rounding itself
+constexpr double kExactInteger = 9007199254740992.0;  // 2^53
+constexpr std::size_t kRowAlignment = 64;             // entries: a multiple of every block width
 
 template <class Visit>
 void visit_couplings(const QuboView& view, Visit visit) {
@@ -47,7 +49,7 @@ class Granule {
     }
     // fmod is exact, so this is Euclid's algorithm without rounding.
     double a = std::max(value_, w), b = std::min(value_, w);
-    if (a / b >= kExact) {
+    if (a / b >= kExactInteger) {
       failed_ = true;
       return;
     }
@@ -57,13 +59,12 @@ class Granule {
       b = rest;
     }
     value_ = a;
-    if (w / value_ >= kExact) failed_ = true;
+    if (w / value_ >= kExactInteger) failed_ = true;
   }
   bool failed() const { return failed_; }
   double value() const { return failed_ ? 0 : value_; }
 
  private:
-  static constexpr double kExact = 9007199254740992.0;  // 2^53
   double value_ = 0;
   bool failed_ = false;
 };
@@ -104,6 +105,66 @@ double granule_of(const QuboView& view) {
   for (double w : view.linear) granule.add(w);
   if (!granule.failed()) visit_couplings(view, [&](std::size_t, std::size_t, double w) { granule.add(w); });
   return granule.value();
+}
+
+/// Denominator of the first convergent of the continued fraction of w > 0 that is within one unit in its last place, or
+/// 0 where it or its numerator would need more than 53 bits. By Euclid's algorithm on w as a ratio of whole numbers.
+double simplest_denominator(double w) {
+  using Whole = unsigned __int128;
+  int exponent = 0;
+  const auto mantissa = static_cast<std::uint64_t>(std::ldexp(std::frexp(w, &exponent), 53));
+  const int shift = 53 - exponent;
+  if (shift < 0 || shift > 126) return 0;
+  Whole a = mantissa, b = Whole{1} << shift;
+  const double tolerance = std::nextafter(w, std::numeric_limits<double>::infinity()) - w;
+  double p0 = 0, q0 = 1, p1 = 1, q1 = 0;
+  while (b != 0) {
+    const double whole = static_cast<double>(a / b), p = whole * p1 + p0, q = whole * q1 + q0;
+    if (p >= kExactInteger || q >= kExactInteger) return 0;
+    if (std::fabs(w - p / q) <= tolerance) return q;
+    p0 = std::exchange(p1, p);
+    q0 = std::exchange(q1, q);
+    a = std::exchange(b, a % b);
+  }
+  return 0;
+}
+
+/// For fractions that no double states, such as 0.1: the smallest scale at which every coefficient is an integer to two
+/// units in the last place, or 0. A model of arbitrary numbers fails at its second one.
+double rational_scale(const QuboView& view) {
+  std::int64_t denominator = 1, divisor = 0;
+  bool failed = false;
+  const auto add = [&](double w) {
+    w = std::fabs(w);
+    if (failed || w == 0) return;
+    const double tolerance = 2 * (std::nextafter(w, std::numeric_limits<double>::infinity()) - w);
+    const auto is_multiple = [&] {
+      const double d = static_cast<double>(denominator), k = std::nearbyint(w * d);
+      return k > 0 && std::fabs(w - k / d) <= tolerance;
+    };
+    if (is_multiple()) return;
+    const double other = simplest_denominator(w);
+    failed = other == 0;
+    if (failed) return;
+    const auto factor = static_cast<std::int64_t>(other) / std::gcd(denominator, static_cast<std::int64_t>(other));
+    const double common = static_cast<double>(denominator) * static_cast<double>(factor);
+    failed = common >= kExactInteger || common * w > kLargestField;
+    if (failed) return;
+    denominator *= factor;
+    failed = !is_multiple();
+  };
+  const auto divide = [&](double w) {
+    const double k = std::nearbyint(std::fabs(w) * static_cast<double>(denominator));
+    failed = failed || k > kLargestField;
+    if (!failed) divisor = std::gcd(divisor, static_cast<std::int64_t>(k));
+  };
+  const auto for_all = [&](auto visit) {
+    for (double w : view.linear) visit(w);
+    if (!failed) visit_couplings(view, [&](std::size_t, std::size_t, double w) { visit(w); });
+  };
+  for_all(add);
+  if (!failed) for_all(divide);
+  return failed || divisor == 0 ? 0 : static_cast<double>(denominator) / static_cast<double>(divisor);
 }
 
 /// Largest |a_i + sum_j w_ij x_j| over all i and x, and largest |w_ij|.
@@ -163,11 +224,15 @@ Qubo::Qubo(const QuboView& view, std::optional<double> scale) : view_(view) {
     throw std::overflow_error("the coefficients of each variable must have a finite sum, got one beyond float64");
   }
   const double granule = granule_of(view);
+  bool multiples = false;  // of the granule: then nothing is rounded at all
   if (scale) {
     scale_ = *scale;
-    exact_ = granule > 0 && std::fmod(granule * scale_, 1.0) == 0;
+    exact_ = multiples = granule > 0 && std::fmod(granule * scale_, 1.0) == 0;
   } else if (granule > 0 && largest / granule <= kLargestField && std::isfinite(1 / granule)) {
     scale_ = 1 / granule;
+    exact_ = multiples = true;
+  } else if (const double rational = rational_scale(view); rational > 0 && largest * rational <= kLargestField) {
+    scale_ = rational;
     exact_ = true;
   } else if (largest > 0) {
     scale_ = kRoundedField / largest;
@@ -175,7 +240,7 @@ Qubo::Qubo(const QuboView& view, std::optional<double> scale) : view_(view) {
     if (!std::isfinite(scale_)) scale_ = std::numeric_limits<double>::max();
   }
   if (!(largest * scale_ <= 2 * kLargestField)) refuse_scale(scale_, largest);  // integer() would overflow
-  measure();
+  measure(multiples);
   if (static_cast<double>(worst_field_) > kLargestField) refuse_scale(scale_, largest);
 }
 
@@ -188,14 +253,14 @@ void Qubo::for_couplings(Visit visit) const {
   });
 }
 
-void Qubo::measure() {
+void Qubo::measure(bool multiples) {
   const std::size_t n = view_.n;
   linear_.resize(n);
   square_sums_.assign(n, 0);
   std::vector<std::int64_t> high(n), low(n);
   double most_up = 0, most_down = 0;
   const auto count_error = [&](double w, std::int64_t q) {
-    const double error = exact_ ? 0 : w - static_cast<double>(q) / scale_;
+    const double error = multiples ? 0 : w - static_cast<double>(q) / scale_;
     (error > 0 ? most_up : most_down) += error;
   };
   for (std::size_t i = 0; i < n; ++i) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -15,11 +14,11 @@ from isinglass.problems import gate
 from isinglass.problems.gate import Floats
 from isinglass.problems.qubo import Indices, Qubo
 
-# What the native search adds up in: a scale that rounds aims at half of it, which leaves room for the rounding.
+# Of the native search: its thresholds are floats, and this is the largest below 2**31.
 _FIELD_LIMIT = (1 << 31) - 128
-_ROUNDED_FIELD = 1 << 30
 # A coefficient that a double could not state exactly (0.3) may be this many units in the last place off its fraction.
 _ULPS = 2.0
+_EXACT = 1 << 53
 # Relative allowance for the float64 sums in a bound.
 _SUM_SLACK = 1e-9
 
@@ -196,7 +195,7 @@ def quantize(
     if not math.isfinite(largest):
         raise OverflowError("the coefficients of each variable must have a finite sum, got one beyond float64")
 
-    def fits(scale: Fraction | float) -> bool:
+    def fits(scale: float) -> bool:
         ranges = ((linear, machine.biases), (couplings, machine.couplings))
         extremes = [(float(w.min(initial=0.0)), float(w.max(initial=0.0)), span) for w, span in ranges]
         return largest * scale <= field_limit and all(
@@ -208,7 +207,9 @@ def quantize(
     if exact is not None and is_exact:
         numerator, denominator = exact
     else:
-        numerator, denominator = _largest_scale(linear, couplings, machine, largest, field_limit), 1.0
+        # The native search, where it must round, leaves room in its fields for the rounding.
+        most_scale = math.inf if profile else qubo.core().scale
+        numerator, denominator = _largest_scale(linear, couplings, machine, most_scale), 1.0
     scale = numerator / denominator
 
     def rounded(w: Floats) -> Floats:
@@ -278,8 +279,8 @@ def _model(
 # --- the scale -------------------------------------------------------------------------------------------------------
 
 
-def _largest_scale(linear: Floats, couplings: Floats, machine: _Machine, largest: float, field_limit: float) -> float:
-    scales = [_ROUNDED_FIELD / largest if field_limit < math.inf and largest > 0 else math.inf]
+def _largest_scale(linear: Floats, couplings: Floats, machine: _Machine, most: float) -> float:
+    scales = [most]
     for w, span in ((linear, machine.biases), (couplings, machine.couplings)):
         if (top := float(w.max(initial=0.0))) > 0:
             scales.append(span.high / top)
@@ -315,31 +316,34 @@ def _rational_scale(values: Floats) -> tuple[float, float] | None:
     """For fractions that no double states, such as 0.1: the least common denominator of the simplest ones nearby."""
     denominator = 1
     tolerance = _ULPS * np.spacing(values)
-    largest_denominator = min(_FIELD_LIMIT / float(values.max()), 1e300)
-    while denominator <= largest_denominator:
+    largest = float(values.max())
+    while denominator < _EXACT and round(denominator * largest) <= _FIELD_LIMIT:
         counts = np.rint(values * denominator)
         off = (np.abs(values - counts / denominator) > tolerance) | (counts == 0)
         if not off.any():
             return float(denominator), float(np.gcd.reduce(counts.astype(np.int64)))
-        worst = float(values[int(np.argmax(off))])
-        simplest = _simplest_fraction(worst, math.ulp(worst))
-        if denominator % simplest.denominator == 0:
+        simplest = _simplest_denominator(float(values[int(np.argmax(off))]))
+        if simplest is None or denominator % simplest == 0:
             return None
-        denominator = math.lcm(denominator, simplest.denominator)
+        denominator = math.lcm(denominator, simplest)
     return None
 
 
-def _simplest_fraction(value: float, tolerance: float) -> Fraction:
-    """The first convergent of the continued fraction that is within the tolerance."""
-    target = Fraction(value)
-    rest = target
-    before, now = (0, 1), (1, 0)  # (numerator, denominator)
-    while True:
-        whole = math.floor(rest)
-        before, now = now, (whole * now[0] + before[0], whole * now[1] + before[1])
-        if abs(target - Fraction(*now)) <= tolerance:
-            return Fraction(*now)
-        rest = 1 / (rest - whole)
+def _simplest_denominator(value: float) -> int | None:
+    """Of the first convergent of the continued fraction within one unit in the last place, in at most 53 bits."""
+    a, b = value.as_integer_ratio()
+    if max(a, b) >= 1 << 126:
+        return None
+    p0, q0, p1, q1 = 0, 1, 1, 0
+    while b:
+        whole, rest = divmod(a, b)
+        p0, q0, p1, q1 = p1, q1, whole * p1 + p0, whole * q1 + q0
+        if max(p1, q1) >= _EXACT:
+            return None
+        if abs(value - p1 / q1) <= math.ulp(value):
+            return q1
+        a, b = b, rest
+    return None
 
 
 # --- ranges ----------------------------------------------------------------------------------------------------------

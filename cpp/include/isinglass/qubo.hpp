@@ -49,9 +49,9 @@ struct DenseRows {
 /// outlive it, and makes the layouts of the couplings when a kernel first asks for them.
 class Qubo {
  public:
-  /// `scale`: given (> 0), or nullopt: the exact one where every coefficient is a multiple of a common granule and no
-  /// field can leave 32 bits, else the largest one that keeps every field within 2^30.
-  /// Throws std::overflow_error when a given scale lets a field leave 32 bits.
+  /// `scale`: given (> 0), or nullopt: the exact one where every coefficient is a multiple of a common granule (or
+  /// fractions of a common denominator) and no field can leave 32 bits, else the largest one that keeps every field
+  /// within 2^30. Throws std::overflow_error when a given scale lets a field leave 32 bits.
   Qubo(const QuboView& view, std::optional<double> scale);
 
   Qubo(const Qubo&) = delete;
@@ -60,7 +60,7 @@ class Qubo {
   std::size_t size() const { return view_.n; }
   const QuboView& view() const { return view_; }
   double scale() const { return scale_; }
-  /// Every coefficient is its integer divided by the scale.
+  /// Every coefficient is its integer divided by the scale, to two units in the last place of a fraction like 0.1.
   bool exact() const { return exact_; }
   /// For every state x: |energy(x) - integer energy(x) / scale| is at most this.
   double max_error() const { return max_error_; }
@@ -84,7 +84,7 @@ class Qubo {
   std::int64_t integer(double w) const;
   template <class Visit>
   void for_couplings(Visit visit) const;  // visit(i, j, w) for i < j, w != 0
-  void measure();
+  void measure(bool multiples);
   template <class T>
   const DenseRows<T>& make_rows(DenseRows<T>& rows) const;
 

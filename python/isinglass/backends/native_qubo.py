@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isinglass import _core
 from isinglass.backends import Plan, Request, available_cores
 from isinglass.problems.qubo import Qubo
-from isinglass.quantization import Quantized, quantize
+from isinglass.quantization import quantize
 from isinglass.result import Certificate, Result
 from isinglass.version import __version__
 
@@ -30,25 +30,22 @@ _ONE_THREAD = 1 << 20
 class Image(NamedTuple):
     """The integer image that a search runs on."""
 
+    problem: Qubo
+    bits: Any
     core: _core.QuboCore
-    quantized: Quantized | None  # None: exact by the native core's own check
 
     def describe(self) -> dict[str, Any]:
-        """For `provenance`."""
-        if self.quantized is None:
-            return {"scale": self.core.scale, "certificate": "exact", "max_error": 0.0, "eps": 0.0}
-        q = self.quantized
-        return {"scale": q.scale, "certificate": q.certificate, "max_error": q.max_error, "eps": q.eps}
+        """For `provenance`; worked out when asked for, since it takes longer than a short search."""
+        if self.bits == "auto" and self.core.exact:
+            error = self.core.max_error
+            return {"scale": self.core.scale, "certificate": "exact", "max_error": error, "eps": 2 * error}
+        q = quantize(self.problem, self.bits)
+        return {"scale": self.core.scale, "certificate": q.certificate, "max_error": q.max_error, "eps": q.eps}
 
 
 def image_of(problem: Qubo, bits: Any) -> Image:
     """The integer image of a problem: by "auto" the exact one where there is one in 32 bits."""
-    if bits == "auto":
-        core = problem.core()
-        if core.exact:
-            return Image(core, None)
-    quantized = quantize(problem, bits)
-    return Image(problem.core(quantized.scale), quantized)
+    return Image(problem, bits, problem.core(None if bits == "auto" else quantize(problem, bits).scale))
 
 
 def start_states(
