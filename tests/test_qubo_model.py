@@ -39,6 +39,7 @@ def ising_energies(h: np.ndarray, J: np.ndarray, offset: float, S: np.ndarray) -
 integers = st.integers(0, 8).flatmap(lambda n: hnp.arrays(np.int64, (n, n), elements=st.integers(-6, 6)))
 
 
+@settings(deadline=None)
 @given(integers, st.integers(-9, 9))
 def test_every_entry_counts_once(Q, offset):
     X = all_states(len(Q))

@@ -292,7 +292,8 @@ class Qubo:
         ----------
         scale : float, optional
             Coefficients are ``round(scale * w)``, ties to even. None: the scale at which they are exact multiples of
-            their greatest common granule, or else the largest that keeps every field within 2**30.
+            their greatest common granule or least common denominator, or else the largest that keeps every field
+            within 2**30.
         """
         core = self._cores.get(scale)
         if core is None:
