@@ -12,6 +12,7 @@
 #include "isinglass/greedy.hpp"
 #include "isinglass/packing_exact.hpp"
 #include "isinglass/parallel.hpp"
+#include "isinglass/stochastic.hpp"
 
 namespace isinglass {
 namespace {
@@ -230,6 +231,16 @@ void register_packing(py::module_& m) {
         });
       },
       py::arg("problem"), py::arg("node_limit"), py::arg("time_limit"), py::arg("threads"), py::arg("progress"));
+  m.def(
+      "pack_samples",
+      [](const PackingHandle& handle, double epsilon, std::uint64_t seed, bool tight, double time_limit,
+         const py::object& progress) {
+        return controlled(time_limit, progress, [&](Control& control) {
+          return stochastic_greedy(*handle.problem, {.epsilon = epsilon, .seed = seed}, level_of(tight), control);
+        });
+      },
+      py::arg("problem"), py::arg("epsilon"), py::arg("seed"), py::arg("tight"), py::arg("time_limit"),
+      py::arg("progress"));
   m.def(
       "cosine_similarity",
       [](const Array<float>& embeddings, int threads) {

@@ -158,3 +158,50 @@ def test_exact_takes_an_empty_optimum_and_checks_its_options():
         ig.solve(problem(5, 20, 0), "exact", node_limit=-1)
     with pytest.raises(ValueError, match="no nodes to limit, got node_limit"):
         ig.solve(problem(5, 20, 0), "exact", backend="numpy", node_limit=7)
+
+
+# --- stochastic greedy -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", VARIANTS[:4], ids=str)
+def test_samples_that_hold_everything_give_plain_greedy(options):
+    for seed in range(5):
+        p = problem(30, 100, seed, **options)
+        plain, sampled = ig.solve(p, "lazy_greedy"), ig.solve(p, "stochastic_greedy", epsilon=1e-300, seed=seed)
+        assert sampled.selection.tolist() == plain.selection.tolist()
+        assert sampled.trace.gains.tobytes() == plain.trace.gains.tobytes()
+
+
+def test_sampling_is_reproducible_by_seed_on_every_instruction_set(isa):
+    def run(seed):
+        return ig.solve(problem(200, 300, 1), "stochastic_greedy", seed=seed)
+
+    got, other = run(5), run(6)
+    assert got.provenance["seed"] == 5
+    assert got.selection.tolist() != other.selection.tolist()
+    _core.force_isa("scalar")
+    expected = run(5)
+    assert got.selection.tolist() == expected.selection.tolist()
+    assert got.certificate == expected.certificate
+    drawn = ig.solve(problem(200, 300, 1), "stochastic_greedy")
+    assert run(drawn.provenance["seed"]).selection.tolist() == drawn.selection.tolist()
+    batch = ig.solve_many([problem(200, 300, 1)] * 2, "stochastic_greedy", seed=[6, 5])
+    assert [r.selection.tolist() for r in batch] == [other.selection.tolist(), got.selection.tolist()]
+
+
+def test_sampling_comes_close_to_greedy():
+    shares = []
+    for seed in range(8):
+        p = problem(400, 600, seed)
+        greedy, sampled = ig.solve(p, "lazy_greedy"), ig.solve(p, "stochastic_greedy", seed=seed)
+        assert sampled.certificate.feasible
+        assert sampled.objective <= sampled.certificate.upper_bound
+        assert sampled.cost <= 600
+        shares.append(sampled.objective / greedy.objective)
+    assert np.mean(shares) > 0.9
+
+
+def test_epsilon_is_checked():
+    for bad in (0, 1, -0.5, 2):
+        with pytest.raises(ValueError, match="epsilon must be"):
+            ig.solve(problem(5, 20, 0), "stochastic_greedy", epsilon=bad)

@@ -104,6 +104,14 @@ def pack_exactly(
     threads: int,
     progress: Callable[[float], object] | None,
 ) -> Packing: ...
+def pack_samples(
+    problem: PackingCore,
+    epsilon: float,
+    seed: int,
+    tight: bool,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> Packing: ...
 def cosine_similarity(embeddings: NDArray[np.float32], threads: int) -> NDArray[np.float32]: ...
 
 class CharacterTable:

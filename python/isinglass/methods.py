@@ -71,6 +71,14 @@ def at_least(low: float) -> Callable[[str, Any], float]:
     return lambda name, value: gate.number(name, value, low=low)
 
 
+def fraction(name: str, value: Any) -> float:
+    """Checks a number in (0, 1)."""
+    share = gate.number(name, value, above=0)
+    if share >= 1:
+        raise ValueError(f"{name} must be in (0, 1), got {value!r}")
+    return share
+
+
 def choice(*allowed: Any) -> Callable[[str, Any], Any]:
     """Checks one of a few values."""
 
@@ -168,6 +176,14 @@ register(
         PackingProblem,
         "branch and bound, proves the optimum (back end numpy: enumeration, up to 20 items)",
         (Option("node_limit", None, count(0), "nodes after which the best so far is returned; None: 1,000,000"),),
+    )
+)
+register(
+    Method(
+        "stochastic_greedy",
+        PackingProblem,
+        "best gain per cost of a random sample, by seed; for large pools; no worst-case factor under a budget",
+        (Option("epsilon", 0.1, fraction, "samples hold n/k ln(1/epsilon) items, for k picks of mean cost"),),
     )
 )
 

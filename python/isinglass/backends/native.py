@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -28,6 +29,7 @@ class _PackingResult(Result):
     _packing: _core.Packing
     _plan: Plan
     _tight: bool
+    _seed: int | None = None
 
     @cached_property
     def selection(self) -> NDArray[np.int64]:  # type: ignore[override]
@@ -75,7 +77,7 @@ class _PackingResult(Result):
             "backend": plan.backend,
             "device": "cpu",
             "instruction_set": self._packing.instruction_set,
-            "seed": None,
+            "seed": self._seed,
             "options": {**plan.options, "certificate": "tight" if self._tight else "fast"},
             "version": __version__,
             "terms": self._problem.terms,
@@ -125,6 +127,19 @@ def _exact(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=True)
 
 
+def _stochastic(problem: PackingProblem, plan: Plan, request: Request) -> Result:
+    seed = secrets.randbits(64) if request.seed is None else request.seed
+    packing = _core.pack_samples(
+        problem.core(request.memory_limit),
+        plan.options["epsilon"],
+        seed,
+        request.tight,
+        request.time_limit,
+        request.progress,
+    )
+    return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight, _seed=seed)
+
+
 def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Sequence[Request]) -> list[Result]:
     if not problems:
         return []
@@ -149,6 +164,7 @@ RUNNERS: dict[tuple[type, str], Any] = {
     (PackingProblem, "greedy_plus_max"): _greedy,
     (PackingProblem, "lazy_greedy"): _greedy,
     (PackingProblem, "exact"): _exact,
+    (PackingProblem, "stochastic_greedy"): _stochastic,
 }
 BATCH_RUNNERS: dict[tuple[type, str], Any] = {
     **native_qubo.BATCH_RUNNERS,
