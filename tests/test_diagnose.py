@@ -262,8 +262,8 @@ def test_grounded_needs_the_very_source():
     assert not grounded(span=(0, 11))
     assert not grounded(id="Other")
     assert not grounded(text="Fog is dry.")
-    assert grounded(hash=diagnosis.source_hash(source["text"]))
-    assert not grounded(hash=diagnosis.source_hash("an older version"))
+    assert grounded(hash=diagnosis.text_hash(source["text"]))
+    assert not grounded(hash=diagnosis.text_hash("an older version"))
 
 
 def test_what_select_keeps_is_grounded(data):

@@ -229,7 +229,7 @@ def test_trace_adds_one_line_without_text(tmp_path: Path) -> None:
         picked = ig.select("Where is Blue Lake?", PASSAGES, budget=9, trace=path, policy="submodular")
     ig.select("Where is Blue Lake?", PASSAGES, budget=8, trace=str(path), policy="mmr", allowed=[True, True, False])
     first, second, third = map(json.loads, path.read_text().splitlines())
-    assert first == second
+    assert first | {"timings": None} == second | {"timings": None}
     assert set(first) >= {"schema_version", "query_hash", "config_hash", "counter", "stages", "candidates"}
     assert first["query_hash"] == third["query_hash"]
     assert first["config_hash"] != third["config_hash"]

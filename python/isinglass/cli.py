@@ -113,6 +113,10 @@ def _add_output(parser: _Parser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", type=_output, help="write JSON to this file")
 
 
+def _add_trace(parser: _Parser) -> None:
+    parser.add_argument("--trace", metavar="TRACE", type=_output, help="add a JSON line a selection to this file")
+
+
 def _emit(args: argparse.Namespace, value: Any, show: Callable[[], None]) -> None:
     if args.output is not None:
         console.write_json(args.output, value)
@@ -210,6 +214,7 @@ def _select_options(parser: _Parser) -> None:
     parser.add_argument("--order", choices=ORDERS, help="order of the passages in the context")
     parser.add_argument("--separator", help="what stands between two passages")
     parser.add_argument("--format", choices=FORMATS, default="auto", help="how to read FILE")
+    _add_trace(parser)
     parser.add_argument("--backend", help="of a policy that solves a packing problem")
     _add_output(parser)
 
@@ -220,7 +225,7 @@ def _select(args: argparse.Namespace) -> int:
 
     options = {
         name: value
-        for name in ("policy", "candidates", "render", "order", "separator", "backend")
+        for name in ("policy", "candidates", "render", "order", "separator", "backend", "trace")
         if (value := getattr(args, name)) is not None
     }
     passages = read_passages(args.file, args.format)
@@ -295,6 +300,7 @@ def _evaluate_options(parser: _Parser) -> None:
     parser.add_argument("--limit", metavar="N", type=_count, help="only the first N questions of each file")
     parser.add_argument("--backend", default="auto", help="of policies that solve a packing problem")
     parser.add_argument("--keep-going", action="store_true", help="pass over what is faulty, and report it")
+    _add_trace(parser)
     _add_output(parser)
 
 
@@ -330,6 +336,7 @@ def _evaluate(args: argparse.Namespace) -> int:
             backend=args.backend,
             keep_going=args.keep_going,
             limit=args.limit,
+            trace=args.trace,
             progress=progress,
         )
     for fault in evaluation.skipped:

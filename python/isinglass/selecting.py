@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import os
-import threading
+import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from isinglass.diagnosis.trace import Trace, plain, text_hash
 from isinglass.measure.passages import Passage
 from isinglass.measure.pool import RENDERS, Embed, Pool, heading, one_of, prepare
 from isinglass.measure.text import Span
-from isinglass.policies import Choice, Entry, available_tokens, check_options, choose, find_policy
+from isinglass.policies import Choice, Entry, Policy, available_tokens, check_options, choose, find_policy
 from isinglass.result import Result
 
 ORDERS = ("choice", "relevance", "document", "edges")
@@ -143,7 +143,7 @@ def select(
     render: str | None = None,
     separator: str | None = None,
     reserve_tokens: int = 0,
-    trace: str | os.PathLike[str] | None = None,
+    trace: Trace | str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Selected:
     """Pick the passages that serve a reader best under a hard token budget.
@@ -176,9 +176,9 @@ def select(
         Between two pieces: a blank line, or one space in ``measure="p1"``.
     reserve_tokens : int
         Tokens of the budget to keep free, for the question or the answer.
-    trace : path, optional
-        A file to which one JSON line is added: what was retrieved, cut, selected and rendered, by ids and offsets,
-        without any text.
+    trace : path or Trace, optional
+        A file to which one JSON line is added: what was retrieved, cut, selected and rendered, by ids, hashes and
+        places, without any text. An `isinglass.diagnosis.Trace` adds an id and a bucket, or the texts.
     **options
         `max_items`, `allowed`, `pinned` (of passages), and those of the policy; see `isinglass.policies.choose`.
 
@@ -201,6 +201,7 @@ def select(
     >>> [entry.reason for entry in picked.record]
     ['selected', 'budget']
     """
+    begun = time.perf_counter()
     entry = find_policy(policy)
     given = check_options(entry, options, also=select.__kwdefaults__ or ())
     available = available_tokens(budget, reserve_tokens)
@@ -216,20 +217,18 @@ def select(
         separator=separator,
         render=render,
     )
-    choice, context, cost, margin = _within(pool, policy, budget, reserve_tokens, available, order, given)
-    picked = _selected(pool, choice, context, cost, int(budget), margin)
-    if trace is not None:
-        config = {
-            "policy": policy, "measure": measure, "candidates": pool.grain, "order": order, "render": render,
-            "separator": pool.separator, "budget": int(budget), "reserve_tokens": int(reserve_tokens),
-            "counter": pool.counter.name, "embed": embed is not None, "options": given,
-        }  # fmt: skip
-        _append_line(trace, _trace(pool, choice, picked, config))
-    return picked
+    return _select(pool, entry, budget, reserve_tokens, available, order, given, trace, begun)
 
 
 def select_from(
-    pool: Pool, budget: int, *, policy: str = "bridge", order: str | None = None, **options: Any
+    pool: Pool,
+    budget: int,
+    *,
+    policy: str = "bridge",
+    order: str | None = None,
+    reserve_tokens: int = 0,
+    trace: Trace | str | os.PathLike[str] | None = None,
+    **options: Any,
 ) -> Selected:
     """`select` from a pool that is measured already: many policies and budgets on one question.
 
@@ -237,25 +236,49 @@ def select_from(
     ----------
     pool : Pool
         Of `isinglass.measure.prepare`, which decides candidates, counter, separator and titles.
-    budget, policy, order, **options
+    budget, policy, order, reserve_tokens, trace, **options
         As for `select`; errors too.
 
     Returns
     -------
     Selected
     """
+    begun = time.perf_counter()
     entry = find_policy(policy)
     order = entry.order if order is None else one_of("order", order, ORDERS)
-    reserve = options.pop("reserve_tokens", 0)
-    given = check_options(entry, options, also=("policy", "order", "reserve_tokens"))
-    available = available_tokens(budget, reserve)
-    choice, context, cost, margin = _within(pool, policy, budget, reserve, available, order, given)
-    return _selected(pool, choice, context, cost, int(budget), margin)
+    given = check_options(entry, options, also=select_from.__kwdefaults__ or ())
+    available = available_tokens(budget, reserve_tokens)
+    return _select(pool, entry, budget, reserve_tokens, available, order, given, trace, begun)
 
 
 async def aselect(query: str, passages: Iterable[Any], budget: int, **options: Any) -> Selected:
     """`select` in a thread, for callers with an event loop; same parameters, same answer."""
     return await asyncio.to_thread(select, query, passages, budget, **options)
+
+
+def _select(
+    pool: Pool,
+    policy: Policy,
+    budget: int,
+    reserve: int,
+    available: int,
+    order: str,
+    options: dict[str, Any],
+    trace: Trace | str | os.PathLike[str] | None,
+    begun: float,
+) -> Selected:
+    choice, context, cost, margin = _within(pool, policy.name, budget, reserve, available, order, options)
+    picked = _selected(pool, choice, context, cost, int(budget), margin)
+    if trace is not None:
+        config = {
+            "policy": policy.name, "measure": pool.measure, "candidates": pool.grain, "order": order,
+            "render": pool.render, "separator": pool.separator, "budget": int(budget), "reserve_tokens": int(reserve),
+            "counter": pool.counter.name, "embeddings": pool.embedded, "options": options,
+        }  # fmt: skip
+        where = Trace.of(trace)
+        seconds = time.perf_counter() - begun
+        where.write(pool.query, _record(pool, choice, picked, config, seconds, text=where.text))
+    return picked
 
 
 def _within(
@@ -430,22 +453,50 @@ def _name(passage: Passage, index: int) -> str | int:
     return index if passage.id is None else passage.id
 
 
-def _trace(pool: Pool, choice: Choice, picked: Selected, config: dict[str, Any]) -> dict[str, Any]:
+def _record(
+    pool: Pool, choice: Choice, picked: Selected, config: dict[str, Any], seconds: float, *, text: bool
+) -> dict[str, Any]:
+    """A trace line, but for what the `Trace` adds; see isinglass/diagnosis/trace.schema.json."""
     input_order = np.lexsort((pool.sentence, pool.passage)).tolist()
-    return {
-        "schema_version": 1,
-        "query_hash": _digest(pool.query),
-        "config_hash": _digest(json.dumps(config, sort_keys=True, default=_plain)),
+    result = picked.result
+    record: dict[str, Any] = {
+        "query_hash": text_hash(pool.query),
+        "config_hash": text_hash(json.dumps(config, sort_keys=True, default=plain)),
+        "config": config,
         "policy": config["policy"],
         "budget": picked.budget,
         "cost": picked.cost,
         "counter": picked.counter,
+        "backend": None if result is None else result.provenance["backend"],
+        "seed": None if result is None else result.provenance["seed"],
+        "status": None if result is None else result.status,
+        "certificate": None if result is None else asdict(result.certificate),
+        "timings": ({} if result is None else dict(result.timings)) | {"total": seconds},
+        "sources": [
+            {
+                "id": _name(passage, index),
+                "doc": passage.doc,
+                "hash": text_hash(passage.text),
+                "tokens": pool.counter(passage.text),
+                "score": passage.score,
+                "start": passage.start,
+                "end": passage.end,
+            }
+            for index, passage in enumerate(pool.passages)
+        ],
         "stages": {
             "retrieved": [_name(passage, index) for index, passage in enumerate(pool.passages)],
             "compressed": [pool.ids[i] for i in input_order],
             "selected": [pool.ids[i] for i in choice.order],
             "materialised": [
-                {"id": picked.record[s.candidate].id, "span": s.span, "source": s.source, "context": s.context}
+                {
+                    "id": picked.record[s.candidate].id,
+                    "passage": s.index,
+                    "tokens": s.cost,
+                    "span": s.span,
+                    "source": s.source,
+                    "context": s.context,
+                }
                 for s in picked.snippets
             ],
         },
@@ -459,23 +510,8 @@ def _trace(pool: Pool, choice: Choice, picked: Selected, config: dict[str, Any])
                 "gain": entry.gain,
                 "cost": entry.cost,
             }
+            | ({"text": pool.texts[i]} if text else {})
             for i, entry in zip(input_order, picked.record, strict=True)
         ],
     }
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else repr(value)
-
-
-_one_line_at_a_time = threading.Lock()
-
-
-def _append_line(path: str | os.PathLike[str], entry: dict[str, Any]) -> None:
-    line = json.dumps(entry, default=_plain) + "\n"
-    with _one_line_at_a_time, open(path, "a", encoding="utf-8", newline="\n") as file:
-        file.write(line)
+    return record | ({"query": pool.query, "context": picked.text} if text else {})

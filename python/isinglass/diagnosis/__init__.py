@@ -1,6 +1,6 @@
 """What survived into the context: measures of a packed context and of the list it was packed from."""
 
-from isinglass.diagnosis.diagnosing import Diagnoses, Diagnosis, diagnose, source_hash
+from isinglass.diagnosis.diagnosing import Diagnoses, Diagnosis, diagnose
 from isinglass.diagnosis.facts import answer_facts, answer_facts_in_context, answer_facts_similarity
 from isinglass.diagnosis.ranking import all_gold_at, ndcg_at, recall_at
 from isinglass.diagnosis.scoring import Score, answer_score, joint_score, supporting_fact_score
@@ -14,6 +14,8 @@ from isinglass.diagnosis.survival import (
     gold_doc_coverage,
     gold_token_density,
 )
+from isinglass.diagnosis.trace import Trace, read_trace, text_hash
+from isinglass.diagnosis.views import openinference_attributes, ragas_row, trec_qrels, trec_run
 
 __all__ = [
     "AnswerInContext",
@@ -21,6 +23,7 @@ __all__ = [
     "Diagnoses",
     "Diagnosis",
     "Score",
+    "Trace",
     "all_gold_at",
     "all_gold_in_context",
     "answer_facts",
@@ -35,7 +38,12 @@ __all__ = [
     "gold_token_density",
     "joint_score",
     "ndcg_at",
+    "openinference_attributes",
+    "ragas_row",
+    "read_trace",
     "recall_at",
-    "source_hash",
     "supporting_fact_score",
+    "text_hash",
+    "trec_qrels",
+    "trec_run",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from isinglass.diagnosis.survival import (
     gold_doc_coverage,
     gold_token_density,
 )
+from isinglass.diagnosis.trace import text_hash
 from isinglass.measure.text import count_words
 
 DEPTHS = (1, 2, 5)
@@ -396,11 +396,6 @@ def _answered(question: _Question, prediction: Any, rule: str) -> dict[str, floa
     return scores
 
 
-def source_hash(text: str) -> str:
-    """SHA-256 of a source's text in UTF-8, in hexadecimal: the version that traces name it by."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def _grounded(snippets: Sequence[_Snippet], sources: Sequence[_Snippet] | None) -> bool | None:
     if sources is None:
         return None
@@ -408,7 +403,7 @@ def _grounded(snippets: Sequence[_Snippet], sources: Sequence[_Snippet] | None) 
     def stands_in(snippet: _Snippet, source: _Snippet) -> bool:
         if snippet.names and source.names and set(snippet.names).isdisjoint(source.names):
             return False
-        if snippet.hash is not None and snippet.hash != source_hash(source.text):
+        if snippet.hash is not None and snippet.hash != text_hash(source.text):
             return False
         text = source.text if snippet.span is None else source.text[slice(*snippet.span)]
         # White space is squeezed where sentences are joined anew, as for the published windows.

@@ -1,5 +1,6 @@
 """Policies on question files: retrieve, pack under a budget, measure what survived."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,7 @@ def evaluate(
     backend: str = "auto",
     keep_going: bool = False,
     limit: int | None = None,
+    trace: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Retrieve paragraphs for every question of some files, pack them by each policy, and measure the contexts.
@@ -144,6 +146,8 @@ def evaluate(
         Pass over records and questions that fail, and list them in `skipped`.
     limit : int, optional
         Read only the first questions of each file; `pool="file"` is then the paragraphs of those.
+    trace : path, optional
+        A file to which one JSON line is added for every selection, under the question's id, with its type for a bucket.
     progress : callable, optional
         Called with (questions done, questions in all).
 
@@ -193,6 +197,7 @@ def evaluate(
             not_in_run += len(questions) - len(meant)
             files.append(_File(str(path), meant, by_run(run, questions, pool=pool, top_k=depth, published=published)))
 
+    plan = _Plan(names, sizes, measure, candidates, depth, backend, trace)
     ids: list[str] = []
     rows: dict[tuple[str, int], dict[str, list[float | None]]] = {(name, size): {} for name in names for size in sizes}
     total = sum(len(file.questions) for file in files)
@@ -200,9 +205,7 @@ def evaluate(
     for file in files:
         for question in file.questions:
             try:
-                measured = dict(
-                    _measured(question, file.retrieve(question), names, sizes, measure, candidates, depth, backend)
-                )
+                measured = dict(_measured(question, file.retrieve(question), plan))
             except ValueError as error:
                 fault = RecordError(file.path, 0, f"question {question.id!r}: {error}")
                 if not keep_going:
@@ -238,39 +241,46 @@ def evaluate(
     )
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What is done with every question."""
+
+    policies: tuple[str, ...]
+    budgets: tuple[int, ...]
+    measure: str
+    candidates: str | None
+    depth: int | None
+    backend: str
+    trace: str | os.PathLike[str] | None
+
+
 def _measured(
-    question: Question,
-    retrieved: Sequence[Document],
-    policies: Sequence[str],
-    budgets: Sequence[int],
-    measure: str,
-    candidates: str | None,
-    depth: int | None,
-    backend: str,
+    question: Question, retrieved: Sequence[Document], plan: _Plan
 ) -> Iterator[tuple[tuple[str, int], Values]]:
     """The measures of each (policy, budget) on one question."""
     found = [document.name for document in retrieved]
     gold = question.gold_documents
     ranking: Values = {}
-    for k in sorted({*DEPTHS, depth or max(DEPTHS)}):
+    for k in sorted({*DEPTHS, plan.depth or max(DEPTHS)}):
         ranking[f"recall@{k}"] = diagnosis.recall_at(found, gold, k)
         ranking[f"all_gold@{k}"] = diagnosis.all_gold_at(found, gold, k)
     passages = [
         Passage(document.text, title=document.title, id=document.name, doc=document.name) for document in retrieved
     ]
+    where = None if plan.trace is None else diagnosis.Trace(plan.trace, query_id=question.id, bucket=question.type)
     pools: dict[tuple[str | None, str], Pool] = {}
-    for name in policies:
+    for name in plan.policies:
         policy = find_policy(name)
         # A published context has no titles, and its snippets stand in order of choice.
-        published = MEASURES[measure].published
-        kind = candidates or policy.candidates, "plain" if published else policy.render
+        published = MEASURES[plan.measure].published
+        kind = plan.candidates or policy.candidates, "plain" if published else policy.render
         if kind not in pools:
-            pools[kind] = prepare(question.question, passages, measure=measure, candidates=kind[0], render=kind[1])
+            pools[kind] = prepare(question.question, passages, measure=plan.measure, candidates=kind[0], render=kind[1])
         options: dict[str, Any] = {"order": "choice"} if published else {}
         if "backend" in policy.options:
-            options["backend"] = backend
-        for budget in budgets:
-            picked = select_from(pools[kind], budget, policy=name, **options)
+            options["backend"] = plan.backend
+        for budget in plan.budgets:
+            picked = select_from(pools[kind], budget, policy=name, trace=where, **options)
             yield (name, budget), ranking | _survival(question, picked)
 
 

@@ -140,6 +140,11 @@ class Pool:
     def __len__(self) -> int:
         return len(self.texts)
 
+    @property
+    def embedded(self) -> bool:
+        """Whether the candidates have embeddings."""
+        return self._vectors is not None
+
     @cached_property
     def blank(self) -> NDArray[np.bool_]:
         """Candidates without any text, which are never chosen, shape (n,)."""
