@@ -95,6 +95,26 @@ std::unique_ptr<PackingHandle> make_problem(
   return handle;
 }
 
+/// Answers of one native batch, read by column or one by one.
+struct PackingBatch {
+  std::vector<Packing> packings;
+
+  template <class T, class Value>
+  py::array_t<T> column(Value value) const {
+    std::vector<T> values;
+    values.reserve(packings.size());
+    for (const Packing& packing : packings) values.push_back(value(packing));
+    return to_array<T>(values);
+  }
+  /// The rows of all answers, one after another.
+  template <class T, class Row>
+  py::array_t<T> joined(Row row) const {
+    std::vector<T> values;
+    for (const Packing& packing : packings) values.insert(values.end(), row(packing).begin(), row(packing).end());
+    return to_array<T>(values);
+  }
+};
+
 const char* status_name(const Packing& packing) {
   constexpr double kProved = 1e-12;  // relative: bounds carry slack for rounding
   if (packing.proved) return "optimal";
@@ -195,6 +215,39 @@ void register_packing(py::module_& m) {
       .def_readonly("search_seconds", &Packing::search_seconds)
       .def_readonly("certificate_seconds", &Packing::certificate_seconds);
 
+  py::class_<PackingBatch>(m, "PackingBatch")
+      .def("__len__", [](const PackingBatch& self) { return self.packings.size(); })
+      .def(
+          "__getitem__", [](const PackingBatch& self, std::size_t i) -> const Packing& { return self.packings.at(i); },
+          py::arg("index"), py::return_value_policy::reference_internal)
+      .def_property_readonly(
+          "values",
+          [](const PackingBatch& self) { return self.column<double>([](const Packing& p) { return p.value; }); })
+      .def_property_readonly(
+          "costs",
+          [](const PackingBatch& self) { return self.column<double>([](const Packing& p) { return p.cost; }); })
+      .def_property_readonly(
+          "upper_bounds",
+          [](const PackingBatch& self) { return self.column<double>([](const Packing& p) { return p.bound.value; }); })
+      .def_property_readonly("statuses",
+                             [](const PackingBatch& self) {
+                               py::list names;
+                               for (const Packing& packing : self.packings) names.append(status_name(packing));
+                               return names;
+                             })
+      .def_property_readonly(
+          "offsets",
+          [](const PackingBatch& self) {
+            std::vector<std::int64_t> offsets{0};
+            for (const Packing& packing : self.packings) {
+              offsets.push_back(offsets.back() + static_cast<std::int64_t>(packing.selection.size()));
+            }
+            return to_array<std::int64_t>(offsets);
+          })
+      .def_property_readonly("selections", [](const PackingBatch& self) {
+        return self.joined<std::int64_t>([](const Packing& p) -> const std::vector<Item>& { return p.selection; });
+      });
+
   m.def(
       "pack",
       [](const PackingHandle& handle, bool plus_max, bool tight, double time_limit, const py::object& progress,
@@ -211,13 +264,23 @@ void register_packing(py::module_& m) {
          const py::object& progress, bool high_effort) {
         const GreedyOptions options{.plus_max = plus_max, .high_effort = high_effort};
         return controlled(time_limit, progress, [&](Control& control) {
-          std::vector<Packing> results(handles.size());
+          PackingBatch batch;
+          batch.packings.resize(handles.size());
           std::atomic<std::size_t> done{0};
+          std::vector<std::uint8_t> begun(handles.size(), 0);
+          const auto solve = [&](std::size_t i) {
+            begun[i] = 1;
+            batch.packings[i] = greedy(*handles[i]->problem, options, level_of(tight), control);
+          };
           parallel_for(handles.size(), threads, control, [&](std::size_t i) {
-            results[i] = greedy(*handles[i]->problem, options, level_of(tight), control);
+            solve(i);
             control.report(static_cast<double>(++done) / static_cast<double>(handles.size()));
           });
-          return results;
+          // What the clock left out gets the answer of a run without time: what is pinned, and a bound.
+          for (std::size_t i = 0; i < handles.size(); ++i) {
+            if (!begun[i] && control.reason() == StopReason::time_limit) solve(i);
+          }
+          return batch;
         });
       },
       py::arg("problems"), py::arg("plus_max"), py::arg("tight"), py::arg("time_limit"), py::arg("threads"),

@@ -9,7 +9,7 @@ from isinglass.diagnosis.diagnosing import Diagnoses, Diagnosis, diagnose
 from isinglass.problems.packing import PackingProblem, PackingWeights
 from isinglass.problems.qubo import Qubo
 from isinglass.quantization import Quantized, quantize
-from isinglass.result import Certificate, Result
+from isinglass.result import Certificate, Result, Results
 from isinglass.selecting import Selected, aselect, select
 from isinglass.solving import solve, solve_many
 from isinglass.version import __version__
@@ -25,6 +25,7 @@ __all__ = [
     "Quantized",
     "Qubo",
     "Result",
+    "Results",
     "Selected",
     "__version__",
     "aselect",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from functools import cached_property
+from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,12 @@ def gap_of(value: float, upper_bound: float) -> float:
     if upper_bound == 0:
         return 0.0 if value == 0 else float("inf")
     return (upper_bound - value) / upper_bound
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The array itself, no longer writeable."""
+    array.setflags(write=False)
+    return array
 
 
 @dataclass(frozen=True)
@@ -108,3 +115,86 @@ class Result:
         gap = self.certificate.gap
         quality = "" if gap is None else f", gap={gap:.2%}"
         return f"Result({value}, status={self.status!r}{quality}, method={self.provenance['method']!r})"
+
+
+class Results(Sequence[Result]):
+    """The answers to many problems, in their order: a sequence of `Result`, and their numbers as columns.
+
+    Attributes
+    ----------
+    objectives, energies : ndarray of float, shape (n,)
+        Value of each answer; NaN where its problem is minimised (has an energy), or maximised.
+    costs : ndarray of float, shape (n,)
+        What each selection costs; NaN where a problem has no costs.
+    upper_bounds, gaps : ndarray of float, shape (n,)
+        Of the certificates; NaN where nothing is proved.
+    statuses : ndarray of str, shape (n,)
+    selections : ndarray of int, shape (offsets[-1],)
+        All selections one after another: that of answer i is `selections[offsets[i] : offsets[i + 1]]`.
+    offsets : ndarray of int, shape (n + 1,)
+    """
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        self._results = tuple(results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> Results: ...
+    def __getitem__(self, index: int | slice) -> Result | Results:
+        if isinstance(index, slice):
+            return Results([self[i] for i in range(*index.indices(len(self)))])
+        return self._at(range(len(self))[index])
+
+    def _at(self, index: int) -> Result:
+        return self._results[index]
+
+    def __reduce__(self) -> Any:
+        return Results, (list(self),)
+
+    def __repr__(self) -> str:
+        return f"Results(n={len(self)})"
+
+    def _column(self, value: Callable[[Result], float | None]) -> NDArray[np.float64]:
+        numbers = (value(result) for result in self)
+        return read_only(np.array([np.nan if number is None else number for number in numbers], dtype=np.float64))
+
+    @cached_property
+    def objectives(self) -> NDArray[np.float64]:
+        return self._column(lambda result: result.objective)
+
+    @cached_property
+    def energies(self) -> NDArray[np.float64]:
+        return self._column(lambda result: result.energy)
+
+    @cached_property
+    def costs(self) -> NDArray[np.float64]:
+        return self._column(lambda result: result.cost)
+
+    @cached_property
+    def upper_bounds(self) -> NDArray[np.float64]:
+        return self._column(lambda result: result.certificate.upper_bound)
+
+    @cached_property
+    def gaps(self) -> NDArray[np.float64]:
+        return self._column(lambda result: result.certificate.gap)
+
+    @cached_property
+    def statuses(self) -> NDArray[np.str_]:
+        return read_only(np.array([result.status for result in self], dtype=np.str_))
+
+    @cached_property
+    def _chosen(self) -> list[NDArray[np.int64]]:
+        none = np.empty(0, dtype=np.int64)
+        return [none if result.selection is None else result.selection for result in self]
+
+    @cached_property
+    def selections(self) -> NDArray[np.int64]:
+        return read_only(np.concatenate([np.empty(0, dtype=np.int64), *self._chosen]))
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        return read_only(np.cumsum([0, *(chosen.size for chosen in self._chosen)], dtype=np.int64))

@@ -10,7 +10,7 @@ import numpy as np
 
 from isinglass import backends
 from isinglass.problems import gate
-from isinglass.result import Result
+from isinglass.result import Result, Results
 
 _MAX_THREADS = 1024
 
@@ -113,7 +113,7 @@ def solve_many(
     progress: Callable[[float], object] | None = None,
     executor: Executor | None = None,
     **options: Any,
-) -> list[Result]:
+) -> Results:
     """Solve many problems, each exactly as `solve` would.
 
     Parameters
@@ -128,8 +128,8 @@ def solve_many(
 
     Returns
     -------
-    list of Result
-        In the order of `problems`.
+    Results
+        A sequence of `Result` in the order of `problems`, with their numbers as columns.
     """
     batch = list(problems)
     seeds = [_seed(s) for s in seed] if isinstance(seed, (Sequence, np.ndarray)) else [_seed(seed)] * len(batch)
@@ -141,6 +141,7 @@ def solve_many(
             executor.submit(solve, problem, method, backend, seed=s, time_limit=time_limit, threads=1, **keywords)
             for problem, s in zip(batch, seeds, strict=True)
         ]
-        return [future.result() for future in futures]
-    requests = [_request(s, time_limit, _threads(threads), certificate, memory_limit, progress) for s in seeds]
+        return Results([future.result() for future in futures])
+    request = _request(None, time_limit, _threads(threads), certificate, memory_limit, progress)
+    requests = [request] * len(batch) if seed is None else [request._replace(seed=s) for s in seeds]
     return backends.run_many(batch, method, backend, requests, options)

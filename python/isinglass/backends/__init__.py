@@ -1,7 +1,8 @@
 """Back ends: one registry, asked for capability, with a reason.
 
 A back end module offers `availability() -> Availability` and `RUNNERS`, a table from (problem type, method) to a
-function `run(problem, plan, request) -> Result`; `run_many(problems, plan, requests)` where it has a native batch.
+function `run(problem, plan, request) -> Result`; and `BATCH_RUNNERS`, the same from many problems to a sequence of
+results, where it has a native batch.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from isinglass import _core, methods
 from isinglass.problems.packing import PackingProblem
 from isinglass.problems.qubo import Qubo
-from isinglass.result import Result
+from isinglass.result import Result, Results
 
 available_cores = _core.available_cores
 
@@ -111,19 +112,28 @@ def resolve(problem_type: type, size: int, method: str, backend: str, options: M
 
 def run_many(
     problems: Sequence[Any], method: str, backend: str, requests: Sequence[Request], options: Mapping[str, Any]
-) -> list[Result]:
+) -> Results:
     """One plan over many problems: natively where the back end has a batch for it, else one by one."""
-    plans = [resolve(type(problem), len(problem), method, backend, options) for problem in problems]
-    results: dict[int, Result] = {}
+    plans: dict[tuple[type, int], Plan] = {}
     groups: dict[tuple[type, str], list[int]] = {}
-    for index, (problem, plan) in enumerate(zip(problems, plans, strict=True)):
-        groups.setdefault((type(problem), plan.method), []).append(index)
+    plan_of: dict[tuple[type, str], Plan] = {}
+    for index, problem in enumerate(problems):
+        kind = type(problem), len(problem)
+        if (plan := plans.get(kind)) is None:
+            plan = plans[kind] = resolve(*kind, method, backend, options)
+        key = kind[0], plan.method
+        plan_of.setdefault(key, plan)
+        groups.setdefault(key, []).append(index)
+    results: dict[int, Result] = {}
     for key, members in groups.items():
-        plan = plans[members[0]]
+        plan = plan_of[key]
         batch = getattr(load(plan.backend), "BATCH_RUNNERS", {}).get(key)
         if batch is None:
             results.update({i: plan.run(problems[i], plan, requests[i]) for i in members})
+        elif len(groups) == 1:
+            answers = batch(problems, plan, requests)
+            return answers if isinstance(answers, Results) else Results(answers)
         else:
             answers = batch([problems[i] for i in members], plan, [requests[i] for i in members])
             results.update(zip(members, answers, strict=True))
-    return [results[i] for i in range(len(problems))]
+    return Results([results[i] for i in range(len(problems))])

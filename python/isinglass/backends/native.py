@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isinglass import _core
 from isinglass.backends import Availability, Plan, Request, native_qubo
 from isinglass.problems.packing import PackingProblem
-from isinglass.result import Certificate, PackingTrace, Result, Status, gap_of
+from isinglass.result import Certificate, PackingTrace, Result, Results, Status, gap_of, read_only
 from isinglass.version import __version__
 
 
@@ -140,11 +140,53 @@ def _stochastic(problem: PackingProblem, plan: Plan, request: Request) -> Result
     return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight, _seed=seed)
 
 
-def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Sequence[Request]) -> list[Result]:
-    if not problems:
-        return []
+class _PackingBatch(Results):
+    """The answers of one native batch: columns come from it whole, a `Result` is made when it is indexed."""
+
+    def __init__(self, problems: Sequence[PackingProblem], batch: _core.PackingBatch, plan: Plan, tight: bool) -> None:
+        self._problems, self._batch, self._plan, self._tight = problems, batch, plan, tight
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def _at(self, index: int) -> Result:
+        return _PackingResult(
+            _problem=self._problems[index], _packing=self._batch[index], _plan=self._plan, _tight=self._tight
+        )
+
+    @cached_property
+    def objectives(self) -> NDArray[np.float64]:
+        return self._batch.values
+
+    @cached_property
+    def costs(self) -> NDArray[np.float64]:
+        return self._batch.costs
+
+    @cached_property
+    def upper_bounds(self) -> NDArray[np.float64]:
+        return self._batch.upper_bounds
+
+    @cached_property
+    def gaps(self) -> NDArray[np.float64]:
+        above, bounds = self.upper_bounds - self.objectives, self.upper_bounds
+        return read_only(np.divide(above, bounds, out=np.zeros_like(bounds), where=bounds > 0))
+
+    @cached_property
+    def statuses(self) -> NDArray[np.str_]:
+        return read_only(np.array(self._batch.statuses, dtype=np.str_))
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        return self._batch.offsets
+
+    @cached_property
+    def selections(self) -> NDArray[np.int64]:
+        return self._batch.selections
+
+
+def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Sequence[Request]) -> Results:
     first = requests[0]
-    packings = _core.pack_many(
+    batch = _core.pack_many(
         [problem.core(first.memory_limit) for problem in problems],
         plan.method == "greedy_plus_max",
         first.tight,
@@ -153,10 +195,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
         first.progress,
         plan.options["effort"] == "high",
     )
-    return [
-        _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=first.tight)
-        for problem, packing in zip(problems, packings, strict=True)
-    ]
+    return _PackingBatch(problems, batch, plan, first.tight)
 
 
 RUNNERS: dict[tuple[type, str], Any] = {
