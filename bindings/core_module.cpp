@@ -16,6 +16,7 @@ void register_bridge(py::module_& m);
 void register_diagnosis(py::module_& m);
 void register_fold(py::module_& m);
 void register_packing(py::module_& m);
+void register_exact(py::module_& m);
 void register_qubo(py::module_& m);
 }  // namespace isinglass
 
@@ -46,4 +47,5 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   isinglass::register_fold(m);
   isinglass::register_packing(m);
   isinglass::register_qubo(m);
+  isinglass::register_exact(m);
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,22 +17,10 @@
 #include "isinglass/qubo.hpp"
 #include "isinglass/schedule.hpp"
 #include "isinglass/temper.hpp"
+#include "qubo_handle.hpp"
 
 namespace isinglass {
 namespace {
-
-/// A QUBO together with the NumPy arrays that it views, and its window once someone asked for it.
-struct QuboHandle {
-  std::vector<py::object> owners;
-  std::unique_ptr<Qubo> qubo;
-  std::once_flag probed;
-  Window window;
-
-  const Window& annealing_window() {
-    std::call_once(probed, [this] { window = probe_window(*qubo); });
-    return window;
-  }
-};
 
 std::unique_ptr<QuboHandle> make_qubo(const Array<double>& linear, const OptionalArray<double>& dense,
                                       const OptionalArray<std::int64_t>& row_start,
@@ -70,23 +57,6 @@ std::unique_ptr<QuboHandle> make_qubo(const Array<double>& linear, const Optiona
   return handle;
 }
 
-py::array_t<std::int8_t> state_array(const std::vector<std::uint8_t>& states, std::size_t count) {
-  const std::size_t n = count == 0 ? 0 : states.size() / count;
-  py::array_t<std::int8_t> array({count, n});
-  if (!states.empty()) std::memcpy(array.mutable_data(), states.data(), states.size());
-  py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
-  return array;
-}
-
-const std::uint8_t* checked_states(const OptionalArray<std::uint8_t>& states, std::size_t reads, std::size_t n) {
-  if (!states) return nullptr;
-  if (states->ndim() != 2 || static_cast<std::size_t>(states->shape(0)) != reads ||
-      static_cast<std::size_t>(states->shape(1)) != n) {
-    throw std::invalid_argument("states must be of shape (reads, n)");
-  }
-  return states->data();
-}
-
 /// Inverse temperatures of a run: the caller's, or spaced over the caller's range or over the window.
 std::vector<double> betas_of(QuboHandle& handle, std::size_t num_sweeps,
                              const std::optional<std::pair<double, double>>& range, bool linear,
@@ -106,18 +76,6 @@ std::vector<double> betas_of(QuboHandle& handle, std::size_t num_sweeps,
     ends = {handle.qubo->scale() / window.hot, handle.qubo->scale() / window.cold};
   }
   return spaced(linear ? Spacing::linear : Spacing::geometric, ends.first, ends.second, num_sweeps);
-}
-
-const char* stop_name(StopReason reason) {
-  switch (reason) {
-    case StopReason::time_limit:
-      return "time_limit";
-    case StopReason::interrupted:
-      return "interrupted";
-    case StopReason::none:
-      break;
-  }
-  return "none";
 }
 
 /// What a search found, with the schedule that it went down.

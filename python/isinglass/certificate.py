@@ -4,54 +4,66 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from isinglass.backends import Request
 from isinglass.problems import gate
 from isinglass.problems.packing import PackingProblem
+from isinglass.problems.qubo import Qubo
 from isinglass.result import Certificate, gap_of
+
+# Subproblems of branch and bound that a tight certificate of a QUBO may take without a time limit: about a second.
+_NODES = 10_000
 
 
 def certify(
-    problem: PackingProblem,
+    problem: PackingProblem | Qubo,
     selection: ArrayLike,
     *,
     level: Literal["fast", "tight"] = "tight",
     time_limit: float | None = None,
     memory_limit: int | None = None,
 ) -> Certificate:
-    """The certificate of a selection: its value recomputed from the problem's arrays, and how far it can be from best.
+    """The certificate of an answer: its value recomputed from the problem's arrays, and how far it can be from best.
 
     Parameters
     ----------
-    problem : PackingProblem
-    selection : array_like of int, shape (k,)
-        Distinct items, in any order.
+    problem : PackingProblem or Qubo
+    selection : array_like of int
+        Packing: distinct items in any order, shape (k,). A QUBO: a state of 0 and 1, shape (n,).
     level : {"fast", "tight"}
-        "fast": the online bound at the empty set and at `selection`; "tight": the concave bound too.
+        Packing, "fast": the online bound at the empty set and at `selection`; "tight": the concave bound too. A QUBO,
+        "fast": the roof dual bound; "tight": branch and bound from there, which may prove the optimum.
     time_limit : float, optional
-        Seconds that the concave bound may take.
+        Seconds that the bound may take. None: branch and bound of a QUBO ends after 10,000 subproblems.
     memory_limit : int, optional
         Bytes, as in `solve`.
 
     Returns
     -------
     Certificate
-        `upper_bound` bounds the optimum of the problem, also when `selection` is not feasible (`gap` is None then).
+        `upper_bound` bounds the optimum of the problem, also when `selection` is not feasible (`gap` is None then). For
+        a QUBO no state has an energy below it.
 
     Raises
     ------
     ValueError
-        If `selection` holds an index out of range, or one twice.
+        If `selection` holds an index out of range, or one twice; for a QUBO, anything but 0 and 1.
 
     References
     ----------
     J. Leskovec et al., 2007, "Cost-effective outbreak detection in networks" (the online bound).
+    P. L. Hammer, P. Hansen, B. Simeone, 1984, "Roof duality, complementation and persistency in quadratic 0-1
+    optimization".
     """
-    if not isinstance(problem, PackingProblem):
-        raise TypeError(f"problem must be a PackingProblem, got {type(problem).__name__}")
     if level not in ("fast", "tight"):
         raise ValueError(f"level must be 'fast' or 'tight', got {level!r}")
     limit = float("inf") if time_limit is None else gate.number("time_limit", time_limit, low=0)
+    if isinstance(problem, Qubo):
+        return _certify_state(problem, selection, level, limit, memory_limit)
+    if not isinstance(problem, PackingProblem):
+        raise TypeError(f"problem must be a PackingProblem or a Qubo, got {type(problem).__name__}")
     items = gate.indices("selection", selection, size=len(problem))
     core = problem.core(memory_limit)
     value = core.evaluate(items)
@@ -65,3 +77,13 @@ def certify(
     if feasible:
         upper_bound = max(upper_bound, value)
     return Certificate(value, feasible, upper_bound, gap_of(value, upper_bound) if feasible else None, method)
+
+
+def _certify_state(problem: Qubo, sample: ArrayLike, level: str, time_limit: float, memory: int | None) -> Certificate:
+    from isinglass.backends.native_exact import certificate_of, prove
+
+    value = problem.energy(np.asarray(sample))
+    node_limit = 1 if level == "fast" else None if np.isfinite(time_limit) else _NODES
+    request = Request(time_limit=time_limit, memory_limit=memory)
+    proof, _ = prove(problem, node_limit=node_limit, initial_states=sample, request=request)
+    return certificate_of(value, proof)

@@ -247,3 +247,15 @@ register(
         ),
     )
 )
+register(
+    Method(
+        "exact",
+        Qubo,
+        "branch and bound with persistency and the roof dual bound: proves, or says how far it came; one thread",
+        (
+            Option("num_solutions", 1, count(1), "the best distinct states, this many at most, by energy"),
+            Option("node_limit", None, count(0), "stop after so many subproblems, with the bound so far"),
+            Option("initial_states", None, given, "states to beat, 0 and 1, (n,) or (r, n), or a Result"),
+        ),
+    )
+)

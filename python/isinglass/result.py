@@ -24,11 +24,14 @@ class Certificate:
     feasible : bool
         Whether the answer is within the budget, the cap and what is allowed, with all that is pinned.
     upper_bound : float or None
-        No selection is better than this (for an energy: none is lower). None where nothing is proved.
+        A bound on the optimum: no selection is better than this. For a QUBO, whose energy is minimised, better is
+        lower: no state has an energy below it. None where nothing is proved.
     gap : float or None
-        `(upper_bound - value) / upper_bound`, 0 when both are 0: the answer is at least `1 - gap` of the optimum.
+        `(upper_bound - value) / upper_bound`, 0 when both are 0: the answer is at least `1 - gap` of the optimum. For
+        an energy `(value - upper_bound) / |upper_bound|`: the distance to the bound, which the offset of a model
+        changes.
     method : str or None
-        Where the bound comes from: "online", "concave", "total", "exact".
+        Where the bound comes from: "online", "concave", "total", "roof_dual", "exact".
     """
 
     value: float
@@ -49,6 +52,13 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """The array itself, no longer writeable."""
     array.setflags(write=False)
     return array
+
+
+def energy_gap(value: float, bound: float) -> float:
+    """Relative distance of an energy to a bound below the optimum."""
+    if value == bound:
+        return 0.0
+    return (value - bound) / abs(bound) if bound != 0 else float("inf")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isinglass import _core
-from isinglass.backends import Availability, Plan, Request, native_qubo
+from isinglass.backends import Availability, Plan, Request, native_exact, native_qubo
 from isinglass.problems.packing import PackingProblem
 from isinglass.result import Certificate, PackingTrace, Result, Results, Status, gap_of, read_only
 from isinglass.version import __version__
@@ -200,6 +200,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
 
 RUNNERS: dict[tuple[type, str], Any] = {
     **native_qubo.RUNNERS,
+    **native_exact.RUNNERS,
     (PackingProblem, "greedy_plus_max"): _greedy,
     (PackingProblem, "lazy_greedy"): _greedy,
     (PackingProblem, "exact"): _exact,
