@@ -5,6 +5,7 @@ Lines hold ids, hashes, places, counts and reasons, and no text unless it is ask
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -27,8 +28,8 @@ class Trace:
     Parameters
     ----------
     path : path
-        Each line is added by one write in append mode, which threads and processes can share on a local file system.
-        A crash loses at most the last line; the next line then starts a new one.
+        Each line is added under a lock, by one write in append mode, which threads and processes can share on a local
+        file system. A crash loses at most the last line; the next line then starts a new one.
     query_id : str or callable, optional
         Name of the question, or a function from its text to one.
     bucket : str or callable, optional
@@ -75,6 +76,7 @@ def append_line(path: str | os.PathLike[str], line: str) -> None:
     content = line.encode("utf-8", "surrogatepass") + b"\n"
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     try:
+        fcntl.flock(file, fcntl.LOCK_EX)  # else the end that is looked at may be the middle of another's line
         size = os.fstat(file).st_size
         if size and os.pread(file, 1, size - 1) != b"\n":
             content = b"\n" + content  # what a crash left is a line of its own
