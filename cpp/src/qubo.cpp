@@ -326,6 +326,22 @@ const SparseRows& Qubo::sparse_rows() const {
   return sparse_;
 }
 
+const std::vector<LaneCoupling>& Qubo::lane_couplings(std::size_t bytes) const {
+  const auto slot = static_cast<std::size_t>(std::countr_zero(bytes));
+  std::call_once(lanes_once_.at(slot), [&] {
+    if (view_.n > std::numeric_limits<std::uint32_t>::max() / bytes) {
+      throw std::length_error("lanes hold fewer than 2^26 variables, got " + std::to_string(view_.n));
+    }
+    std::vector<LaneCoupling> entries;
+    entries.reserve(sparse_rows().entries.size());
+    for (const Coupling& c : sparse_rows().entries) {
+      entries.push_back({static_cast<std::uint32_t>(static_cast<std::size_t>(c.neighbour) * bytes), c.weight});
+    }
+    lanes_[slot] = std::move(entries);
+  });
+  return lanes_[slot];
+}
+
 template <class T>
 const DenseRows<T>& Qubo::make_rows(DenseRows<T>& rows) const {
   if (largest_coupling_ > std::numeric_limits<T>::max()) {

@@ -82,15 +82,18 @@ std::size_t capacity(Layout layout) {
 }
 
 Layout choose_layout(const Qubo& qubo, std::size_t reads) {
-  const auto n = static_cast<double>(qubo.size());
-  const double density = qubo.density();
+  // Lanes pay for every neighbour of a variable that any of their reads flips, rows for every variable in each flip, so
+  // what decides is the number of neighbours. Measured on dense, sparse and penalty models from 40 to 2000 variables.
+  constexpr double kFewNeighbours32 = 110, kFewNeighbours16 = 150, kSparse = 0.15, kLanesWorthFilling = 0.25;
   const bool narrow = unfit(qubo, Layout::lanes16).empty();
   const Layout lanes = narrow && reads > capacity(Layout::lanes32) ? Layout::lanes16 : Layout::lanes32;
   const double filled = static_cast<double>(std::min(reads, capacity(lanes))) / static_cast<double>(capacity(lanes));
-  const bool lanes_win = n <= 100 || density <= 0.15 || (n <= 150 && density <= 0.5);
-  if (lanes_win && filled >= 0.25) return lanes;
-  if (density <= 0.15 && n > 256) return Layout::sparse;
-  const bool bytes = n >= 1000 && unfit(qubo, Layout::rows32_of8).empty();
+  const double density = qubo.density(), neighbours = density * static_cast<double>(qubo.size());
+  const bool lanes_win =
+      density <= kSparse || neighbours <= (lanes == Layout::lanes16 ? kFewNeighbours16 : kFewNeighbours32);
+  if (lanes_win && filled >= kLanesWorthFilling) return lanes;
+  if (density <= kSparse) return Layout::sparse;
+  const bool bytes = qubo.size() >= 1000 && unfit(qubo, Layout::rows32_of8).empty();
   if (unfit(qubo, Layout::rows16).empty()) return bytes ? Layout::rows16_of8 : Layout::rows16;
   if (bytes) return Layout::rows32_of8;
   return unfit(qubo, Layout::rows32_of16).empty() ? Layout::rows32_of16 : Layout::rows32;
@@ -115,11 +118,12 @@ Replicas::Replicas(const Qubo& qubo, Layout layout, std::uint64_t seed, std::uin
   std::size_t bytes;
   if (lanes_) {
     lane_kernels_ = &lane_kernels(layout);
+    const auto lane_bytes = static_cast<std::size_t>(lane_kernels_->lanes * lane_kernels_->field_bytes);
     LaneWalk& walk = lane_walk_;
     walk.n = n;
     walk.linear = qubo.linear().data();
     walk.row_start = qubo.sparse_rows().start.data();
-    walk.couplings = qubo.sparse_rows().entries.data();
+    walk.couplings = qubo.lane_couplings(lane_bytes).data();
     walk.worst_field = qubo.worst_field();
     walk.live = count == 32 ? 0xffffffffU : (1U << count) - 1;
     for (std::size_t lane = 0; lane < kMaxLanes; ++lane) {
@@ -128,7 +132,7 @@ Replicas::Replicas(const Qubo& qubo, Layout layout, std::uint64_t seed, std::uin
       walk.key_b[lane] = key.b;
       walk.flips[lane] = 0;
     }
-    bytes = n * static_cast<std::size_t>(lane_kernels_->lanes * lane_kernels_->field_bytes);
+    bytes = n * lane_bytes;
   } else {
     row_kernels_ = &row_kernels(layout);
     RowWalk& walk = row_walk_;

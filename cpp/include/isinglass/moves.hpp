@@ -37,7 +37,7 @@ struct LaneWalk {
   std::size_t n;
   const std::int32_t* linear;
   const std::int64_t* row_start;
-  const Coupling* couplings;
+  const LaneCoupling* couplings;  // offsets by field_bytes * lanes
   std::int32_t worst_field;
   std::uint32_t live;  // bit per lane that holds a read
   std::uint32_t key_a[kMaxLanes];

@@ -1,6 +1,7 @@
 // A QUBO as the search sees it: exact integers, checked at load so that no accumulator can overflow.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,6 +30,12 @@ void energies(const QuboView& view, const std::uint8_t* states, std::size_t read
 
 struct Coupling {
   std::int32_t neighbour;
+  std::int32_t weight;
+};
+
+/// The same for fields that hold several reads: where those of the neighbour begin, in bytes.
+struct LaneCoupling {
+  std::uint32_t offset;
   std::int32_t weight;
 };
 
@@ -76,6 +83,8 @@ class Qubo {
   double typical_cost(double share) const;
 
   const SparseRows& sparse_rows() const;
+  /// The entries of sparse_rows() for fields of `bytes` a variable, a power of two up to 64.
+  const std::vector<LaneCoupling>& lane_couplings(std::size_t bytes) const;
   const DenseRows<std::int8_t>& rows8() const;
   const DenseRows<std::int16_t>& rows16() const;
   const DenseRows<std::int32_t>& rows32() const;
@@ -100,6 +109,8 @@ class Qubo {
 
   mutable std::once_flag sparse_once_, rows8_once_, rows16_once_, rows32_once_;
   mutable SparseRows sparse_;
+  mutable std::array<std::once_flag, 7> lanes_once_;  // by the logarithm of the bytes
+  mutable std::array<std::vector<LaneCoupling>, 7> lanes_;
   mutable DenseRows<std::int8_t> rows8_;
   mutable DenseRows<std::int16_t> rows16_;
   mutable DenseRows<std::int32_t> rows32_;

@@ -61,15 +61,20 @@ ISINGLASS_INLINE void load_lane_floats(const float* values, F32* out) {
 }
 
 template <class L>
-ISINGLASS_INLINE void add_row(const LaneWalk& walk, std::size_t i, typename L::Field* fields, typename L::Turn turn) {
-  const Coupling* end = walk.couplings + walk.row_start[i + 1];
-  for (const Coupling* c = walk.couplings + walk.row_start[i]; c != end; ++c) {
-    typename L::Field* f = fields + static_cast<std::size_t>(c->neighbour) * L::kCount;
-    L::store(f, L::turned(L::load(f), L::broadcast(c->weight), turn));
+ISINGLASS_INLINE void add_row(const LaneWalk& walk, std::size_t i, typename L::Turn turn) {
+  char* const fields = static_cast<char*>(walk.fields);
+  const LaneCoupling* c = walk.couplings + walk.row_start[i];
+  const LaneCoupling* const end = walk.couplings + walk.row_start[i + 1];
+  const auto turned = [&](const LaneCoupling& at) __attribute__((always_inline)) {
+    return L::turned(load_vector<typename L::Fields>(fields + at.offset), L::broadcast(at.weight), turn);
+  };
+  for (; c + 2 <= end; c += 2) {
+    const typename L::Fields first = turned(c[0]), second = turned(c[1]);
+    store_vector(fields + c[0].offset, first);
+    store_vector(fields + c[1].offset, second);
   }
+  if (c != end) store_vector(fields + c->offset, turned(*c));
 }
-
-enum class Heat { warm, cold };  // cold: only what lowers the energy, without random numbers
 
 /// One sweep; true when something flipped.
 template <class L, Heat kHeat, bool kCount>
@@ -79,7 +84,7 @@ ISINGLASS_INLINE bool sweep_lanes(LaneWalk& walk, const LaneKeys<L>& keys, std::
   auto* const bits = static_cast<typename L::Mask*>(walk.bits);
   const typename L::Mask live = L::from_bits(walk.live);
   SweepKeys at[L::kHalves];
-  if constexpr (kHeat == Heat::warm) {
+  if constexpr (kHeat != Heat::cold) {
     for (int h = 0; h < L::kHalves; ++h) at[h] = sweep_keys(keys.a[h], keys.b[h], sweep);
   }
   bool flipped = false;
@@ -92,11 +97,11 @@ ISINGLASS_INLINE bool sweep_lanes(LaneWalk& walk, const LaneKeys<L>& keys, std::
       const typename L::Fields cost = L::negate_where(x, L::load(fields + i * L::kCount));
       typename L::Mask accepted = L::at_most(cost, bound, live);
       if (!L::any(accepted)) continue;  // no random number of this temperature can accept any of them
-      if constexpr (kHeat == Heat::warm) {
+      if constexpr (kHeat != Heat::cold) {
         I32 limit[L::kHalves];
         for (int h = 0; h < L::kHalves; ++h) {
           const std::uint32_t variable = static_cast<std::uint32_t>(i) * kVariableStep;
-          limit[h] = thresholds(mix_lanes(at[h].k0 + variable, at[h].k1), t2[h]);
+          limit[h] = thresholds<kHeat>(odd24(at[h].k0 + variable, at[h].folded), t2[h]);
         }
         accepted = L::at_most(cost, L::joined(limit), live);
         if (!L::any(accepted)) continue;
@@ -110,7 +115,7 @@ ISINGLASS_INLINE bool sweep_lanes(LaneWalk& walk, const LaneKeys<L>& keys, std::
       }
       sums.add(cost, accepted);
       bits[i] = x ^ accepted;
-      add_row<L>(walk, i, fields, L::turn(accepted, x));
+      add_row<L>(walk, i, L::turn(accepted, x));
       if constexpr (kHeat == Heat::cold) flipped = true;
     }
     sums.flush(walk);
@@ -168,7 +173,7 @@ void begin_lanes(LaneWalk& walk, const std::uint8_t* states) {
       const typename L::Mask x = L::from_bits(on);
       sums.add(L::load(fields + i * L::kCount), x);
       bits[i] = x;
-      add_row<L>(walk, i, fields, L::turn(x, L::none()));
+      add_row<L>(walk, i, L::turn(x, L::none()));
     }
     sums.flush(walk);
   }
@@ -184,8 +189,12 @@ void walk_lanes(LaneWalk& walk, const SweepRun& run) {
     F32 t2[L::kHalves];
     for (int h = 0; h < L::kHalves; ++h) t2[h] = F32{} + run.t2[k];
     const std::int32_t bound = threshold_bound(run.t2[k]);
-    sweep_lanes<L, Heat::warm, false>(walk, keys, run.first + k, t2,
-                                      L::broadcast(bound < L::kLargest ? bound : L::kLargest), nullptr);
+    const typename L::Fields most = L::broadcast(bound < L::kLargest ? bound : L::kLargest);
+    if (is_hot(run.t2[k])) {
+      sweep_lanes<L, Heat::hot, false>(walk, keys, run.first + k, t2, most, nullptr);
+    } else {
+      sweep_lanes<L, Heat::warm, false>(walk, keys, run.first + k, t2, most, nullptr);
+    }
     note_best<L>(walk, run.keep_best, run.trace == nullptr ? nullptr : run.trace + k);
   }
 }
@@ -196,11 +205,17 @@ void walk_lanes_each(LaneWalk& walk, std::uint32_t sweep) {
   F32 t2[L::kHalves];
   load_lane_floats<L>(walk.lane_t2, t2);
   typename L::Field bounds[L::kCount];
+  bool hot = false;
   for (int l = 0; l < L::kCount; ++l) {
     const std::int32_t bound = threshold_bound(walk.lane_t2[l]);
     bounds[l] = static_cast<typename L::Field>(bound < L::kLargest ? bound : L::kLargest);
+    hot |= is_hot(walk.lane_t2[l]);
   }
-  sweep_lanes<L, Heat::warm, false>(walk, keys, sweep, t2, L::load(bounds), nullptr);
+  if (hot) {
+    sweep_lanes<L, Heat::hot, false>(walk, keys, sweep, t2, L::load(bounds), nullptr);
+  } else {
+    sweep_lanes<L, Heat::warm, false>(walk, keys, sweep, t2, L::load(bounds), nullptr);
+  }
   note_best<L>(walk, true, nullptr);
 }
 
@@ -230,8 +245,8 @@ void probe(LaneWalk& walk, const SweepRun& run, MoveCounts* counts) {
   const LaneKeys<L> keys(walk);
   for (std::uint32_t k = 0; k < run.count; ++k) {
     const F32 t2 = F32{} + run.t2[k];
-    sweep_lanes<L, Heat::warm, true>(walk, keys, run.first + k, &t2, L::broadcast(threshold_bound(run.t2[k])),
-                                     counts + k);
+    sweep_lanes<L, Heat::hot, true>(walk, keys, run.first + k, &t2, L::broadcast(threshold_bound(run.t2[k])),
+                                    counts + k);
   }
 }
 
@@ -246,14 +261,26 @@ constexpr LaneKernels lane_kernels() {
 /// Whole rows whose entries are of type Row, widened to fields when they are added.
 template <class L, class Row>
 struct WholeRows {
+  static constexpr bool kInRegister = true;
+
+  /// What row i adds to the fields of one block.
+  ISINGLASS_MEMBER typename L::Fields block(const RowWalk& walk, std::size_t i, std::size_t first) {
+    return L::load_row(static_cast<const Row*>(walk.rows) + i * walk.stride + first);
+  }
+  ISINGLASS_MEMBER void prefetch(const RowWalk& walk, std::size_t i) {
+    const Row* row = static_cast<const Row*>(walk.rows) + i * walk.stride;
+    for (std::size_t j = 0; j < walk.n; j += 64 / sizeof(Row)) __builtin_prefetch(row + j);
+  }
   /// Adds or subtracts row i.
   ISINGLASS_MEMBER void add(const RowWalk& walk, std::size_t i, bool down) {
     auto* const fields = static_cast<typename L::Field*>(walk.fields);
     const Row* row = static_cast<const Row*>(walk.rows) + i * walk.stride;
     const std::size_t end = (walk.n + L::kCount - 1) / L::kCount * L::kCount;
     if (down) {
+#pragma GCC unroll 4
       for (std::size_t j = 0; j < end; j += L::kCount) L::store(fields + j, L::load(fields + j) - L::load_row(row + j));
     } else {
+#pragma GCC unroll 4
       for (std::size_t j = 0; j < end; j += L::kCount) L::store(fields + j, L::load(fields + j) + L::load_row(row + j));
     }
   }
@@ -261,6 +288,9 @@ struct WholeRows {
 
 template <class L>
 struct CompressedRows {
+  static constexpr bool kInRegister = false;
+
+  ISINGLASS_MEMBER void prefetch(const RowWalk&, std::size_t) {}
   ISINGLASS_MEMBER void add(const RowWalk& walk, std::size_t i, bool down) {
     auto* const fields = static_cast<typename L::Field*>(walk.fields);
     const Coupling* end = walk.couplings + walk.row_start[i + 1];
@@ -270,6 +300,8 @@ struct CompressedRows {
   }
 };
 
+constexpr std::size_t kAhead = 4;  // blocks whose rows are fetched before they are wanted
+
 /// One sweep; true when something flipped.
 template <class L, class Rows, Heat kHeat>
 ISINGLASS_INLINE bool sweep_row(RowWalk& walk, const U32* steps, std::uint32_t sweep, float t2) {
@@ -278,43 +310,80 @@ ISINGLASS_INLINE bool sweep_row(RowWalk& walk, const U32* steps, std::uint32_t s
   auto* const bits = static_cast<typename L::Mask*>(walk.bits);
   std::int32_t most = kHeat == Heat::cold ? -1 : threshold_bound(t2);
   const typename L::Fields bound = L::broadcast(most < L::kLargest ? most : L::kLargest);
-  const SweepKey key = sweep_key({walk.key_a, walk.key_b}, sweep);
+  const SweepKey scalar_key = sweep_key({walk.key_a, walk.key_b}, sweep);
+  const SweepKeys key{U32{} + scalar_key.k0, U32{} + (scalar_key.k1 ^ (scalar_key.k1 >> 15))};
   const typename L::Mask everything = L::from_bits(kAll);
+  const auto live_of = [&](std::size_t first) __attribute__((always_inline)) {
+    return walk.n - first < L::kCount ? (1U << ((walk.n - first) & 31)) - 1 : kAll;
+  };
+  const auto draw = [&](std::size_t first) __attribute__((always_inline)) {
+    I32 parts[L::kHalves];
+    for (int h = 0; h < L::kHalves; ++h) {
+      const U32 variable = steps[h] + static_cast<std::uint32_t>(first) * kVariableStep;
+      parts[h] = thresholds<kHeat>(odd24(key.k0 + variable, key.folded), F32{} + t2);
+    }
+    return L::joined(parts);
+  };
   std::int64_t energy = 0;
   std::uint64_t flips = 0;
-  for (std::size_t block = 0, first = 0; first < walk.n; ++block, first += L::kCount) {
-    typename L::Mask x = bits[block];
-    typename L::Fields cost = L::negate_where(x, L::load(fields + first));
-    std::uint32_t live = walk.n - first < L::kCount ? (1U << ((walk.n - first) & 31)) - 1 : kAll;
-    std::uint32_t open = L::to_bits(L::at_most(cost, bound, everything)) & live;
-    if (open == 0) continue;
-    typename L::Fields limit = bound;
-    if constexpr (kHeat == Heat::warm) {
-      I32 parts[L::kHalves];
-      for (int h = 0; h < L::kHalves; ++h) {
-        const U32 variable = steps[h] + static_cast<std::uint32_t>(first) * kVariableStep;
-        parts[h] = thresholds(mix_lanes(key.k0 + variable, U32{} + key.k1), F32{} + t2);
+  typename L::Fields limits[kAhead];
+  for (std::size_t begin = 0; begin < walk.n; begin += kAhead * L::kCount) {
+    const std::size_t end = walk.n - begin < kAhead * L::kCount ? walk.n : begin + kAhead * L::kCount;
+    std::uint32_t drawn = 0;
+    if constexpr (kHeat != Heat::cold) {
+      // Thresholds do not depend on the state: drawn for some blocks ahead, they tell which rows will soon be wanted.
+      for (std::size_t first = begin, b = 0; first < end; ++b, first += L::kCount) {
+        const typename L::Fields cost = L::negate_where(bits[first / L::kCount], L::load(fields + first));
+        if ((L::to_bits(L::at_most(cost, bound, everything)) & live_of(first)) == 0) continue;
+        limits[b] = draw(first);
+        drawn |= 1U << b;
+        std::uint32_t wanted = L::to_bits(L::at_most(cost, limits[b], everything)) & live_of(first);
+        for (; wanted != 0; wanted &= wanted - 1) {
+          Rows::prefetch(walk, first + static_cast<std::size_t>(__builtin_ctz(wanted)));
+        }
       }
-      limit = L::joined(parts);
-      open = L::to_bits(L::at_most(cost, limit, everything)) & live;
     }
-    if (open == 0) continue;
-    std::uint32_t state = L::to_bits(x);
-    do {
-      const int k = __builtin_ctz(open);
-      live &= ~((2U << k) - 1);
-      const std::size_t i = first + static_cast<std::size_t>(k);
-      const bool down = state >> k & 1;
-      const std::int32_t field = fields[i];
-      energy += down ? -field : field;
-      ++flips;
-      state ^= 1U << k;
-      Rows::add(walk, i, down);
-      x = L::from_bits(state);
-      cost = L::negate_where(x, L::load(fields + first));
-      open = L::to_bits(L::at_most(cost, limit, everything)) & live;
-    } while (open != 0);
-    bits[block] = x;
+    for (std::size_t first = begin, b = 0; first < end; ++b, first += L::kCount) {
+      const std::size_t block = first / L::kCount;
+      typename L::Mask x = bits[block];
+      typename L::Fields cost = L::negate_where(x, L::load(fields + first));
+      std::uint32_t live = live_of(first);
+      typename L::Fields limit = bound;
+      if constexpr (kHeat != Heat::cold) {
+        if (!(drawn >> b & 1)) {
+          if ((L::to_bits(L::at_most(cost, bound, everything)) & live) == 0) continue;
+          limits[b] = draw(first);
+        }
+        limit = limits[b];
+      }
+      std::uint32_t open = L::to_bits(L::at_most(cost, limit, everything)) & live;
+      if (open == 0) continue;
+      std::uint32_t state = L::to_bits(x);
+      typename L::Fields field_block = L::load(fields + first);
+      do {
+        const int k = __builtin_ctz(open);
+        live &= ~((2U << k) - 1);
+        const std::size_t i = first + static_cast<std::size_t>(k);
+        const bool down = state >> k & 1;
+        const std::int32_t field = fields[i];
+        energy += down ? -field : field;
+        ++flips;
+        state ^= 1U << k;
+        x ^= L::one_hot(k);
+        if constexpr (Rows::kInRegister) {
+          // This block first: it decides what flips next, while the rest of the row is still on its way.
+          field_block += L::negate_where(L::all_or_none(down), Rows::block(walk, i, first));
+          cost = L::negate_where(x, field_block);
+          open = L::to_bits(L::at_most(cost, limit, everything)) & live;
+          Rows::add(walk, i, down);
+        } else {
+          Rows::add(walk, i, down);
+          cost = L::negate_where(x, L::load(fields + first));
+          open = L::to_bits(L::at_most(cost, limit, everything)) & live;
+        }
+      } while (open != 0);
+      bits[block] = x;
+    }
   }
   walk.energy += energy;
   walk.flips += flips;
@@ -364,7 +433,11 @@ template <class L, class Rows>
 void walk_row(RowWalk& walk, const SweepRun& run) {
   const RowSteps<L> steps;
   for (std::uint32_t k = 0; k < run.count; ++k) {
-    sweep_row<L, Rows, Heat::warm>(walk, steps.at, run.first + k, run.t2[k]);
+    if (is_hot(run.t2[k])) {
+      sweep_row<L, Rows, Heat::hot>(walk, steps.at, run.first + k, run.t2[k]);
+    } else {
+      sweep_row<L, Rows, Heat::warm>(walk, steps.at, run.first + k, run.t2[k]);
+    }
     if (walk.energy < walk.best) {
       walk.best = walk.energy;
       if (run.keep_best) keep_row<L>(walk);

@@ -85,6 +85,13 @@ ISINGLASS_INLINE F32 smaller(F32 a, F32 b) {
 #endif
 }
 
+ISINGLASS_INLINE U32 xor3(U32 a, U32 b, U32 c) {
+#if defined(ISINGLASS_LEVEL_v4)
+  return (U32)_mm512_ternarylogic_epi32((__m512i)a, (__m512i)b, (__m512i)c, 0x96);
+#else
+  return a ^ b ^ c;
+#endif
+}
 ISINGLASS_INLINE U32 mix_lanes(U32 x, U32 key) {
   x ^= x >> 16;
   x *= 0x7feb352dU;
@@ -94,9 +101,37 @@ ISINGLASS_INLINE U32 mix_lanes(U32 x, U32 key) {
   return x ^ (x >> 16);
 }
 
-/// metropolis_threshold of random.hpp, lane by lane; at temperatures beyond the range of an int it ends at 2^31 - 128.
-ISINGLASS_INLINE I32 thresholds(U32 bits, F32 t2) {
-  const F32 f = to_float((I32)((bits >> 8) | 1U));
+/// Keys of one sweep, for `odd24`.
+struct SweepKeys {
+  U32 k0;
+  U32 folded;  // k1 ^ (k1 >> 15): what is left of the second key once its shift is done with that of the word
+};
+ISINGLASS_INLINE SweepKeys sweep_keys(U32 a, U32 b, std::uint32_t sweep) {
+  const U32 k1 = mix_lanes(b + sweep * 0xc2b2ae35U, a);
+  return {mix_lanes(a + sweep * 0x85ebca6bU, b), k1 ^ (k1 >> 15)};
+}
+
+/// (random_bits >> 8) | 1 of random.hpp, lane by lane, from k0 + variable * kVariableStep, with the shifts merged.
+ISINGLASS_INLINE U32 odd24(U32 x, U32 folded) {
+  x ^= x >> 16;
+  x *= 0x7feb352dU;
+  x = xor3(x, x >> 15, folded);
+  x *= 0x846ca68bU;
+#if defined(ISINGLASS_LEVEL_v4)
+  return (U32)_mm512_ternarylogic_epi32((__m512i)(x >> 8), (__m512i)(x >> 24), _mm512_set1_epi32(1),
+                                        0xbe);  // a ^ b | c
+#else
+  return ((x >> 8) ^ (x >> 24)) | 1U;
+#endif
+}
+
+/// hot: at temperatures whose thresholds leave 32 bits; cold: only what lowers the energy, without random numbers.
+enum class Heat { hot, warm, cold };
+
+/// metropolis_threshold of random.hpp, lane by lane; a hot one ends at 2^31 - 128.
+template <Heat kHeat>
+ISINGLASS_INLINE I32 thresholds(U32 odd, F32 t2) {
+  const F32 f = to_float((I32)odd);
   const U32 w = __builtin_bit_cast(U32, f);
   const F32 e = to_float((I32)(w >> 23));
   const F32 m = __builtin_bit_cast(F32, (w & 0x7fffffU) | 0x3f800000U);
@@ -104,7 +139,9 @@ ISINGLASS_INLINE I32 thresholds(U32 bits, F32 t2) {
   p = p * m + 2.13411929f;
   p = p * m - 4.08636782f;
   p = p * m + 153.519824f;
-  return truncated(smaller((p - e) * t2, F32{} + 2147483520.0f));
+  const F32 limit = (p - e) * t2;
+  if constexpr (kHeat == Heat::hot) return truncated(smaller(limit, F32{} + 2147483520.0f));
+  return truncated(limit);
 }
 
 /// What no threshold at this temperature exceeds: E is at most 24.
@@ -112,14 +149,14 @@ ISINGLASS_INLINE std::int32_t threshold_bound(float t2) {
   const float bound = 24.001f * t2;
   return bound < 2147483520.0f ? static_cast<std::int32_t>(bound) : 2147483647;
 }
+ISINGLASS_INLINE bool is_hot(float t2) { return threshold_bound(t2) == 2147483647; }
 
-/// Keys of one sweep.
-struct SweepKeys {
-  U32 k0, k1;
+/// A single -1 between zeros: read from kCount - k on, it is the mask of position k.
+template <class Field, int kCount>
+struct OneHot {
+  Field at[2 * kCount] = {};
+  constexpr OneHot() { at[kCount] = -1; }
 };
-ISINGLASS_INLINE SweepKeys sweep_keys(U32 a, U32 b, std::uint32_t sweep) {
-  return {mix_lanes(a + sweep * 0x85ebca6bU, b), mix_lanes(b + sweep * 0xc2b2ae35U, a)};
-}
 
 /// 32-bit fields.
 struct Lanes32 {
@@ -149,6 +186,17 @@ struct Lanes32 {
   ISINGLASS_MEMBER void widened(Fields v, I32* halves) { halves[0] = v; }
   ISINGLASS_MEMBER Mask none() { return Mask{}; }
   ISINGLASS_MEMBER Mask either(Mask m, Mask a, Mask b) { return static_cast<Mask>((m & a) | (~m & b)); }
+  ISINGLASS_MEMBER Mask all_or_none(bool all) { return static_cast<Mask>(Mask{} - (all ? Mask{} + kOne : Mask{})); }
+#if defined(ISINGLASS_LEVEL_v4)
+  static constexpr Mask kOne = 1;
+  ISINGLASS_MEMBER Mask one_hot(int k) { return static_cast<Mask>(1U << k); }
+#else
+  static constexpr Field kOne = 1;
+  ISINGLASS_MEMBER Mask one_hot(int k) {
+    alignas(64) static constexpr OneHot<Field, kCount> kWindow;
+    return load_vector<Mask>(kWindow.at + kCount - k);
+  }
+#endif
   ISINGLASS_MEMBER Fields load_row(const std::int32_t* p) { return load(p); }
   ISINGLASS_MEMBER Fields load_row(const std::int16_t* p) {
 #if defined(ISINGLASS_LEVEL_v4)
@@ -322,6 +370,17 @@ struct Lanes16 {
   }
   ISINGLASS_MEMBER Mask none() { return Mask{}; }
   ISINGLASS_MEMBER Mask either(Mask m, Mask a, Mask b) { return static_cast<Mask>((m & a) | (~m & b)); }
+  ISINGLASS_MEMBER Mask all_or_none(bool all) { return static_cast<Mask>(Mask{} - (all ? Mask{} + kOne : Mask{})); }
+#if defined(ISINGLASS_LEVEL_v4)
+  static constexpr Mask kOne = 1;
+  ISINGLASS_MEMBER Mask one_hot(int k) { return static_cast<Mask>(1U << k); }
+#else
+  static constexpr Field kOne = 1;
+  ISINGLASS_MEMBER Mask one_hot(int k) {
+    alignas(64) static constexpr OneHot<Field, kCount> kWindow;
+    return load_vector<Mask>(kWindow.at + kCount - k);
+  }
+#endif
   ISINGLASS_MEMBER Fields load_row(const std::int16_t* p) { return load(p); }
   ISINGLASS_MEMBER Fields load_row(const std::int8_t* p) {
 #if defined(ISINGLASS_LEVEL_v4)
