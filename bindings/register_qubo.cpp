@@ -13,9 +13,11 @@
 #include "controlled.hpp"
 #include "isinglass/anneal.hpp"
 #include "isinglass/descent.hpp"
+#include "isinglass/memetic.hpp"
 #include "isinglass/parallel.hpp"
 #include "isinglass/qubo.hpp"
 #include "isinglass/schedule.hpp"
+#include "isinglass/tabu.hpp"
 #include "isinglass/temper.hpp"
 #include "qubo_handle.hpp"
 
@@ -84,6 +86,7 @@ struct Walked {
   std::vector<double> betas;       // of the sweeps, or of a ladder
   std::vector<double> swap_rates;  // of a ladder
   double schedule_seconds = 0;
+  std::uint64_t children = 0;
 
   std::size_t best() const {
     return static_cast<std::size_t>(std::min_element(reads.energies.begin(), reads.energies.end()) -
@@ -142,6 +145,55 @@ Walked run_anneal(QuboHandle& handle, const AnnealArguments& arguments, std::siz
   return walked;
 }
 
+Tenure tenure_of(const Qubo& qubo, std::optional<std::uint32_t> low) {
+  Tenure tenure = default_tenure(qubo.size());
+  if (low) tenure.low = *low;
+  return tenure;
+}
+
+/// Arguments of a memetic search that all problems of a batch share.
+struct MemeticArguments {
+  std::optional<std::uint32_t> tenure;
+  MemeticOptions options;
+};
+
+Walked run_memetic(QuboHandle& handle, const MemeticArguments& arguments, std::uint64_t seed, int threads,
+                   const OptionalArray<std::uint8_t>& initial_states, bool report, Control& control) {
+  MemeticOptions options = arguments.options;
+  options.tenure = tenure_of(*handle.qubo, arguments.tenure);
+  options.seed = seed;
+  options.threads = threads;
+  options.report = report;
+  if (initial_states) {
+    options.num_initial_states = static_cast<std::size_t>(initial_states->shape(0));
+    options.initial_states = checked_states(initial_states, options.num_initial_states, handle.qubo->size());
+  }
+  MemeticResult found = memetic(*handle.qubo, options, control);
+  Walked walked;
+  walked.reads = std::move(found.reads);
+  walked.children = found.children;
+  return walked;
+}
+
+MemeticArguments memetic_arguments(std::size_t pool_size, std::size_t generations, std::size_t restarts,
+                                   std::uint64_t patience, std::optional<std::uint32_t> tenure,
+                                   std::optional<double> target_energy, std::size_t keep, bool widen, bool trace,
+                                   double until) {
+  MemeticArguments arguments;
+  arguments.tenure = tenure;
+  MemeticOptions& options = arguments.options;
+  options.pool_size = pool_size;
+  options.generations = generations;
+  options.restarts = restarts;
+  options.patience = patience;
+  options.target_energy = target_energy;
+  options.keep = keep;
+  options.widen = widen;
+  options.trace = trace;
+  options.until = until;
+  return arguments;
+}
+
 }  // namespace
 
 void register_qubo(py::module_& m) {
@@ -194,6 +246,7 @@ void register_qubo(py::module_& m) {
       .def_property_readonly("target_reached", [](const Walked& self) { return self.reads.target_reached; })
       .def_property_readonly("betas", [](const Walked& self) { return to_array<double>(self.betas); })
       .def_property_readonly("swap_rates", [](const Walked& self) { return to_array<double>(self.swap_rates); })
+      .def_readonly("children", &Walked::children)
       .def_readonly("schedule_seconds", &Walked::schedule_seconds)
       .def_property_readonly("search_seconds", [](const Walked& self) { return self.reads.search_seconds; });
 
@@ -293,6 +346,83 @@ void register_qubo(py::module_& m) {
       strict("betas"), py::arg("quench"), py::arg("seeds"), py::arg("threads"), py::arg("layout"),
       py::arg("initial_states"), py::arg("target_energy"), py::arg("trace"), py::arg("time_limit"),
       py::arg("progress"));
+
+  m.def(
+      "tabu",
+      [](QuboHandle& handle, std::size_t num_reads, std::uint64_t patience, std::uint64_t max_moves,
+         std::optional<std::uint32_t> tenure, std::uint64_t seed, int threads, const std::optional<std::string>& layout,
+         const OptionalArray<std::uint8_t>& initial_states, std::optional<double> target_energy, bool trace,
+         bool until_stopped, double time_limit, const py::object& progress) {
+        TabuOptions options;
+        options.num_reads = num_reads;
+        options.patience = patience;
+        options.max_moves = max_moves;
+        options.tenure = tenure_of(*handle.qubo, tenure);
+        options.seed = seed;
+        options.threads = threads;
+        if (layout) options.layout = layout_named(*layout);
+        options.initial_states = checked_states(initial_states, num_reads, handle.qubo->size());
+        options.target_energy = target_energy;
+        options.trace = trace;
+        options.until_stopped = until_stopped;
+        return controlled(time_limit, progress, [&](Control& control) {
+          Walked walked;
+          walked.reads = tabu(*handle.qubo, options, control);
+          return walked;
+        });
+      },
+      py::arg("qubo"), py::arg("num_reads"), py::arg("patience"), py::arg("max_moves"), py::arg("tenure"),
+      py::arg("seed"), py::arg("threads"), py::arg("layout"), strict("initial_states"), py::arg("target_energy"),
+      py::arg("trace"), py::arg("until_stopped"), py::arg("time_limit"), py::arg("progress"));
+
+  m.def(
+      "memetic",
+      [](QuboHandle& handle, std::size_t pool_size, std::size_t generations, std::size_t restarts,
+         std::uint64_t patience, std::optional<std::uint32_t> tenure, std::uint64_t seed, int threads,
+         const OptionalArray<std::uint8_t>& initial_states, std::optional<double> target_energy, std::size_t keep,
+         bool widen, bool trace, bool until_stopped, double time_limit, const py::object& progress) {
+        const MemeticArguments arguments =
+            memetic_arguments(pool_size, generations, restarts, patience, tenure, target_energy, keep, widen, trace,
+                              until_stopped ? time_limit : 0);
+        return controlled(time_limit, progress, [&](Control& control) {
+          return run_memetic(handle, arguments, seed, threads, initial_states, true, control);
+        });
+      },
+      py::arg("qubo"), py::arg("pool_size"), py::arg("generations"), py::arg("restarts"), py::arg("patience"),
+      py::arg("tenure"), py::arg("seed"), py::arg("threads"), strict("initial_states"), py::arg("target_energy"),
+      py::arg("keep"), py::arg("widen"), py::arg("trace"), py::arg("until_stopped"), py::arg("time_limit"),
+      py::arg("progress"));
+
+  // One problem after another on each thread, each exactly as `memetic` would search it.
+  m.def(
+      "memetic_many",
+      [](const std::vector<QuboHandle*>& handles, std::size_t pool_size, std::size_t generations, std::size_t restarts,
+         std::uint64_t patience, std::optional<std::uint32_t> tenure, const std::vector<std::uint64_t>& seeds,
+         int threads, const std::vector<OptionalArray<std::uint8_t>>& initial_states,
+         std::optional<double> target_energy, std::size_t keep, bool widen, bool trace, double time_limit,
+         const py::object& progress) {
+        // The time limit is of the whole call: each problem ends by its own counters.
+        const MemeticArguments arguments =
+            memetic_arguments(pool_size, generations, restarts, patience, tenure, target_energy, keep, widen, trace, 0);
+        return controlled(time_limit, progress, [&](Control& control) {
+          std::vector<Walked> found(handles.size());
+          std::vector<std::uint8_t> begun(handles.size());
+          std::atomic<std::size_t> done{0};
+          const auto walk = [&](std::size_t i) {
+            begun[i] = 1;
+            found[i] = run_memetic(*handles[i], arguments, seeds.at(i), 1, initial_states.at(i), false, control);
+            control.report(static_cast<double>(++done) / static_cast<double>(handles.size()));
+          };
+          parallel_for(handles.size(), threads, control, walk);
+          for (std::size_t i = 0; i < handles.size(); ++i) {
+            if (!begun[i]) walk(i);  // stopped: quenched starts
+          }
+          return found;
+        });
+      },
+      py::arg("qubos"), py::arg("pool_size"), py::arg("generations"), py::arg("restarts"), py::arg("patience"),
+      py::arg("tenure"), py::arg("seeds"), py::arg("threads"), py::arg("initial_states"), py::arg("target_energy"),
+      py::arg("keep"), py::arg("widen"), py::arg("trace"), py::arg("time_limit"), py::arg("progress"));
 }
 
 }  // namespace isinglass

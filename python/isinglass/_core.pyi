@@ -266,6 +266,8 @@ class Walked:
     @property
     def betas(self) -> NDArray[np.float64]: ...
     @property
+    def children(self) -> int: ...
+    @property
     def swap_rates(self) -> NDArray[np.float64]: ...
     @property
     def schedule_seconds(self) -> float: ...
@@ -364,3 +366,54 @@ def exact(
     time_limit: float,
     progress: Callable[[float], object] | None,
 ) -> Proof: ...
+def tabu(
+    qubo: QuboCore,
+    num_reads: int,
+    patience: int,
+    max_moves: int,
+    tenure: int | None,
+    seed: int,
+    threads: int,
+    layout: str | None,
+    initial_states: NDArray[np.uint8] | None,
+    target_energy: float | None,
+    trace: bool,
+    until_stopped: bool,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> Walked: ...
+def memetic(
+    qubo: QuboCore,
+    pool_size: int,
+    generations: int,
+    restarts: int,
+    patience: int,
+    tenure: int | None,
+    seed: int,
+    threads: int,
+    initial_states: NDArray[np.uint8] | None,
+    target_energy: float | None,
+    keep: int,
+    widen: bool,
+    trace: bool,
+    until_stopped: bool,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> Walked: ...
+def memetic_many(
+    qubos: Sequence[QuboCore],
+    pool_size: int,
+    generations: int,
+    restarts: int,
+    patience: int,
+    tenure: int | None,
+    seeds: Sequence[int],
+    threads: int,
+    initial_states: Sequence[NDArray[np.uint8] | None],
+    target_energy: float | None,
+    keep: int,
+    widen: bool,
+    trace: bool,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> list[Walked]: ...

@@ -259,3 +259,41 @@ register(
         ),
     )
 )
+_SEARCH_OPTIONS = {option.name: option for option in _QUBO_OPTIONS}
+_TENURE = Option("tenure", None, count(0, 2**20), "moves for which a flipped variable is held, at least; None: by size")
+_MOST_MOVES = 2**63 - 1
+register(
+    Method(
+        "tabu",
+        Qubo,
+        "one-flip tabu search from random states; under time_limit alone every read starts again until it ends",
+        (
+            *_QUBO_OPTIONS,
+            Option("patience", None, count(1, _MOST_MOVES), "moves without a better state; None: 50 n + 500"),
+            Option("max_moves", None, count(0, _MOST_MOVES), "moves of a read; None: until patience is at its end"),
+            _TENURE,
+            Option("trace", False, flag, "record the lowest energy so far by generation of 64 reads"),
+            _LAYOUT,
+        ),
+    )
+)
+register(
+    Method(
+        "memetic",
+        Qubo,
+        "short anneals fill pools, whose members are crossed and improved by tabu search; under time_limit alone, "
+        "pools of varying effort until it ends",
+        (
+            *(_SEARCH_OPTIONS[name] for name in ("initial_states", "target_energy", "bits")),
+            Option("num_solutions", None, count(1, _MOST_READS), "best distinct states to return; None: pool_size"),
+            Option("pool_size", 16, count(2, 2**16), "states of a pool"),
+            Option("generations", None, count(1, _MOST_READS), "children of a pool; None: until it is exhausted"),
+            Option(
+                "restarts", None, count(1, _MOST_READS), "pools; None: until two agree on the lowest energy, 16 at most"
+            ),
+            Option("patience", None, count(1, _MOST_MOVES), "moves of a child without a better state; None: by size"),
+            _TENURE,
+            Option("trace", False, flag, "record the lowest energy so far by child"),
+        ),
+    )
+)

@@ -60,7 +60,7 @@ class Plan:
 _MODULES = {"cpu": "isinglass.backends.native", "numpy": "isinglass.backends.reference"}
 _AUTO_METHOD: dict[type, Callable[[int], str]] = {
     PackingProblem: lambda size: "greedy_plus_max",
-    Qubo: lambda size: "anneal",
+    Qubo: lambda size: "memetic",
 }
 _AUTO_BACKEND = "cpu"
 

@@ -20,6 +20,7 @@ from isinglass.version import __version__
 States = NDArray[np.uint8]
 
 _DEFAULT_READS = 32
+_WITHOUT_TEMPERATURE = ("tabu", "memetic")
 _DEFAULT_LADDERS = 4
 _DEFAULT_SWEEPS = 1000
 _REPLICAS = 16
@@ -189,7 +190,7 @@ class _QuboResult(Result):
             "version": __version__,
             "quantisation": self._image.describe(),
             "layout": walked.layout,
-            "betas": walked.betas,
+            **({} if plan.method in _WITHOUT_TEMPERATURE else {"betas": walked.betas}),
             "generations": walked.generations,
             "num_flips": walked.flips,
             "target_reached": walked.target_reached,
@@ -226,7 +227,15 @@ def best_distinct(
     return samples, energies
 
 
-def _result(problem: Qubo, walked: _core.Walked, image: Image, plan: Plan, settings: Mapping[str, Any]) -> Result:
+def walked_result(
+    problem: Qubo,
+    walked: _core.Walked,
+    image: Image,
+    plan: Plan,
+    settings: Mapping[str, Any],
+    num_solutions: int | None = None,
+) -> Result:
+    """The result of a native search; `settings` joins its provenance, and `num_solutions` overrides the option."""
     stopped = walked.stopped
     return _QuboResult(
         energy=walked.energy,
@@ -236,7 +245,7 @@ def _result(problem: Qubo, walked: _core.Walked, image: Image, plan: Plan, setti
         _image=image,
         _walked=walked,
         _settings=settings,
-        _num_solutions=plan.options["num_solutions"],
+        _num_solutions=num_solutions or plan.options["num_solutions"],
         _instruction_set=_core.isa(),
     )
 
@@ -272,7 +281,7 @@ def _anneal(problem: Qubo, plan: Plan, request: Request) -> Result:
         request.progress,
     )
     settings = {"seed": seed, "num_reads": num_reads, "num_sweeps": schedule.num_sweeps, "quench": not schedule.held}
-    return _result(problem, walked, image, plan, settings)
+    return walked_result(problem, walked, image, plan, settings)
 
 
 def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
@@ -302,7 +311,7 @@ def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
         first.progress,
     )
     return [
-        _result(
+        walked_result(
             problem,
             walked,
             image,
@@ -335,7 +344,7 @@ def _temper(problem: Qubo, plan: Plan, request: Request) -> Result:
         request.progress,
     )
     settings = {"seed": seed, "num_reads": num_reads, "num_sweeps": num_sweeps, "num_replicas": _REPLICAS}
-    return _result(problem, walked, image, plan, settings)
+    return walked_result(problem, walked, image, plan, settings)
 
 
 def _descend(problem: Qubo, plan: Plan, request: Request) -> Result:
@@ -355,7 +364,7 @@ def _descend(problem: Qubo, plan: Plan, request: Request) -> Result:
         request.time_limit,
         request.progress,
     )
-    return _result(problem, walked, image, plan, {"seed": seed, "num_reads": num_reads})
+    return walked_result(problem, walked, image, plan, {"seed": seed, "num_reads": num_reads})
 
 
 RUNNERS: dict[tuple[type, str], Any] = {
