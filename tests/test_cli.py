@@ -430,3 +430,16 @@ def test_json_refuses_numbers_that_json_lacks(tmp_path):
 def test_json_keeps_every_script(tmp_path):
     console.write_json(tmp_path / "x.json", {"x": "北京 é"})
     assert "北京 é" in (tmp_path / "x.json").read_text(encoding="utf-8")
+
+
+def test_evaluate_against_a_baseline(run, questions):
+    code, out, err = run("evaluate", questions, "--policies", "naive,mmr", "--budget", "9", "--baseline", "naive")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    at = lines.index("budget 9: difference to naive [95 % paired bootstrap, 10,000 draws]")
+    assert lines[at + 3].split()[0] == "mmr"
+    assert "[" in lines[at + 3]
+    assert max(map(len, lines)) < 80
+    code, _, err = run("evaluate", questions, "--policies", "naive,mmr", "--baseline", "focused")
+    assert code == 2
+    assert "--baseline must be one of --policies (naive, mmr), got 'focused'" in err

@@ -304,3 +304,20 @@ def test_a_record_without_paragraphs_and_an_answer_that_normalises_to_nothing_oc
     questions = read_questions(data / "qa" / "hotpotqa_fullwiki.jsonl.gz").questions
     assert any(not question.paragraphs for question in questions)
     assert any(answer_in_context("", question.answers).defined is None for question in questions)
+
+
+def test_differences_to_a_baseline_are_paired(questions):
+    evaluation = evaluate(questions, policies=["naive", "mmr", "focused"], budgets=[13, 26], retriever="none")
+    report = evaluation.as_dict("focused")
+    assert report["baseline"] == "focused"
+    assert list(report["differences"]) == ["naive", "mmr"]
+    found = report["differences"]["naive"]["26"]["gold_doc_coverage"]
+    pairs = evaluation.rows["naive", 26]["gold_doc_coverage"] - evaluation.rows["focused", 26]["gold_doc_coverage"]
+    assert found["estimate"] == pytest.approx(np.nanmean(pairs))
+    assert found["low"] <= found["estimate"] <= found["high"]
+    assert (found["n"], found["clusters"]) == (2, 2)
+    assert report["undefined"]["answer_in_context.defined"] == 2
+    assert report["undefined"]["answer_in_context.p1"] == 0
+    assert "differences" not in evaluation.as_dict()
+    with pytest.raises(ValueError, match=r"baseline must be one of the policies evaluated \(naive, mmr, focused\)"):
+        evaluation.differences("bridge")

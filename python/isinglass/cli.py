@@ -297,6 +297,11 @@ def _evaluate_options(parser: _Parser) -> None:
         type=_function,
         help="for --retriever embed: from a list of texts to vectors",
     )
+    parser.add_argument(
+        "--baseline",
+        metavar="POLICY",
+        help="also say what the others change against it, with 95 %% bootstrap intervals",
+    )
     parser.add_argument("--limit", metavar="N", type=_count, help="only the first N questions of each file")
     parser.add_argument("--backend", default="auto", help="of policies that solve a packing problem")
     parser.add_argument("--keep-going", action="store_true", help="pass over what is faulty, and report it")
@@ -321,6 +326,8 @@ _COLUMNS = (
 def _evaluate(args: argparse.Namespace) -> int:
     from isinglass.experiments.evaluation import evaluate
 
+    if args.baseline is not None and args.baseline not in args.policies:
+        raise ValueError(f"--baseline must be one of --policies ({', '.join(args.policies)}), got {args.baseline!r}")
     with console.Progress("questions") as progress:
         evaluation = evaluate(
             args.files,
@@ -357,9 +364,37 @@ def _evaluate(args: argparse.Namespace) -> int:
                 rows.append([policy, *(_figure(means[name], digits) for _, name, digits in _COLUMNS)])
             title = f"budget {budget} {evaluation.settings['counter']}; {questions}"
             console.print_table(title, ["policy", *(title for title, _, _ in _COLUMNS)], rows)
+        if args.baseline is not None and evaluation.ids:
+            _show_differences(evaluation, args.baseline)
 
-    _emit(args, evaluation.as_dict(), show)
+    _emit(args, evaluation.as_dict(args.baseline), show)
     return PARTLY if evaluation.skipped or not evaluation.ids else DONE
+
+
+# Three, so that the table keeps to 80 columns; --json has all.
+_DIFFERENCES = (
+    ("answer defined", "answer_in_context.defined", 3),
+    ("gold docs", "gold_doc_coverage", 3),
+    ("tokens", "tokens", 1),
+)
+
+
+def _show_differences(evaluation: Any, baseline: str) -> None:
+    differences = evaluation.differences(baseline)
+    for budget in evaluation.settings["budgets"]:
+        rows = [
+            [policy, *(_interval(intervals[name], digits) for _, name, digits in _DIFFERENCES)]
+            for (policy, at), intervals in differences.items()
+            if at == budget
+        ]
+        title = f"budget {budget}: difference to {baseline} [95 % paired bootstrap, 10,000 draws]"
+        console.print_table(title, ["policy", *(title for title, _, _ in _DIFFERENCES)], rows)
+
+
+def _interval(interval: Any, digits: int) -> str:
+    if not interval.n:
+        return "-"
+    return f"{interval.estimate:+.{digits}f} [{interval.low:+.{digits}f}, {interval.high:+.{digits}f}]"
 
 
 def _figure(value: float | None, digits: int) -> str:

@@ -1,7 +1,7 @@
 """Policies on question files: retrieve, pack under a budget, measure what survived."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from isinglass.experiments.corpus import Document
 from isinglass.experiments.datasets import Question, read_questions
 from isinglass.experiments.retrieval import Embed, Retrieve, by_retriever, by_run
 from isinglass.experiments.runs import read_run
+from isinglass.experiments.statistics import Interval, paired_bootstrap
 from isinglass.measure import Passage, Pool, prepare
 from isinglass.measure.candidates import GRAINS
 from isinglass.measure.pool import MEASURES, one_of
@@ -63,21 +64,46 @@ class Evaluation:
             means[name] = float(defined.mean()) if len(defined) else None
         return means
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; `policies` maps a policy to its measures or, with several budgets, to those of each budget."""
-        policies: dict[str, Any] = {}
-        for policy, budget in self.rows:
-            measures: dict[str, Any] = {}
-            for name, mean in self.means(policy, budget).items():
-                measure, _, column = name.partition(".")
-                if column:
-                    measures.setdefault(measure, {})[column] = mean
-                else:
-                    measures[measure] = mean
-            if len(self.settings["budgets"]) == 1:
-                policies[policy] = measures
-            else:
-                policies.setdefault(policy, {})[str(budget)] = measures
+    def differences(self, baseline: str, **options: Any) -> dict[tuple[str, int], dict[str, Interval]]:
+        """What each other policy changes against one, at the same budget: every measure with its paired bootstrap.
+
+        Parameters
+        ----------
+        baseline : str
+            A policy that was evaluated.
+        **options
+            Of `isinglass.experiments.statistics.paired_bootstrap`.
+        """
+        if baseline not in (known := list(dict.fromkeys(policy for policy, _ in self.rows))):
+            raise ValueError(f"baseline must be one of the policies evaluated ({', '.join(known)}), got {baseline!r}")
+        return {
+            (policy, budget): {
+                name: paired_bootstrap(values, self.rows[baseline, budget][name], **options)
+                for name, values in columns.items()
+                if name.partition("@")[0] not in _OF_RETRIEVAL
+            }
+            for (policy, budget), columns in self.rows.items()
+            if policy != baseline
+        }
+
+    def as_dict(self, baseline: str | None = None) -> dict[str, Any]:
+        """For JSON; `policies` maps a policy to its measures or, with several budgets, to those of each budget.
+
+        With a baseline, `differences` has the same shape: what each policy changes against it, with a 95 % interval.
+        """
+        fields = (
+            {}
+            if baseline is None
+            else {
+                "baseline": baseline,
+                "differences": self._by_policy(
+                    {
+                        key: {name: _json_interval(interval) for name, interval in columns.items()}
+                        for key, columns in self.differences(baseline).items()
+                    }
+                ),
+            }
+        )
         return {
             "questions": len(self.ids),
             "skipped": len(self.skipped),
@@ -87,8 +113,35 @@ class Evaluation:
             "not_in_run": self.not_in_run,
             "not_in_files": self.not_in_files,
             "settings": self.settings,
-            "policies": policies,
-        }
+            "undefined": {
+                name: int(np.isnan(values).sum()) for name, values in next(iter(self.rows.values()), {}).items()
+            },
+            "policies": self._by_policy({key: self.means(*key) for key in self.rows}),
+        } | fields
+
+    def _by_policy(self, values: Mapping[tuple[str, int], Mapping[str, Any]]) -> dict[str, Any]:
+        """By policy and measure, its columns below it; with several budgets, by budget in between."""
+        policies: dict[str, Any] = {}
+        for (policy, budget), columns in values.items():
+            measures: dict[str, Any] = {}
+            for name, value in columns.items():
+                measure, _, column = name.partition(".")
+                if column:
+                    measures.setdefault(measure, {})[column] = value
+                else:
+                    measures[measure] = value
+            if len(self.settings["budgets"]) == 1:
+                policies[policy] = measures
+            else:
+                policies.setdefault(policy, {})[str(budget)] = measures
+        return policies
+
+
+_OF_RETRIEVAL = ("recall", "all_gold")  # the same for every policy
+
+
+def _json_interval(interval: Interval) -> dict[str, float | int | None]:
+    return {name: None if np.isnan(value) else value for name, value in interval._asdict().items()}
 
 
 class _File(NamedTuple):
