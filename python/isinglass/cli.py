@@ -3,7 +3,7 @@
 import argparse
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -401,6 +401,95 @@ def _figure(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
+def _solve_options(parser: _Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a QUBO, Ising or MaxCut file, see --format; gz too")
+    parser.add_argument("--format", help="of the file; by default from its name")
+    parser.add_argument("--method", default="auto", help="anneal, temper, descent ... (default: auto)")
+    parser.add_argument("--backend", default="auto", help="see `isinglass backends` (default: auto)")
+    parser.add_argument("--num-reads", metavar="N", type=_count, help="independent reads")
+    parser.add_argument("--num-sweeps", metavar="N", type=_count, help="sweeps of a read, for anneal and temper")
+    parser.add_argument(
+        "--num-solutions", metavar="K", type=_count, help="the K best distinct states instead of all reads"
+    )
+    parser.add_argument("--target", metavar="ENERGY", type=float, help="stop once this energy is reached")
+    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds; the best so far is printed")
+    parser.add_argument("--seed", type=_count, help="for the same answer again")
+    parser.add_argument("--threads", type=_count, help="default: every core")
+    _add_output(parser)
+
+
+def _solve(args: argparse.Namespace) -> int:
+    import numpy as np
+
+    from isinglass import solve
+    from isinglass.problems.formats import read_qubo
+
+    problem = read_qubo(args.file, format=args.format)
+    options = {
+        "num_reads": args.num_reads,
+        "num_sweeps": args.num_sweeps,
+        "num_solutions": args.num_solutions,
+        "target_energy": args.target,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    with console.Progress("%") as progress:
+        try:
+            result = solve(
+                problem,
+                args.method,
+                args.backend,
+                seed=args.seed,
+                time_limit=args.time_limit,
+                threads=args.threads,
+                progress=lambda share: progress(round(100 * share), 100),
+                **given,
+            )
+        except TypeError as error:  # an option that this method does not take
+            raise ValueError(str(error)) from None
+    energy, samples, energies = result.energy, np.asarray(result.samples), np.asarray(result.energies)
+    assert energy is not None
+    objective = -energy if problem.sense == "maximise" else energy
+    value = {
+        "energy": energy,
+        "objective": objective,
+        "sense": problem.sense,
+        "status": result.status,
+        "labels": [str(label) for label in problem.labels],
+        "sample": np.asarray(result.sample).tolist(),
+        "energies": energies.tolist(),
+        "timings": dict(result.timings),
+        "provenance": {name: _plain(part) for name, part in result.provenance.items()},
+    }
+    if args.num_solutions is not None:
+        value["samples"] = samples.tolist()
+
+    def show() -> None:
+        ones = [label for label, bit in zip(value["labels"], value["sample"], strict=True) if bit]
+        rows = [
+            ["energy", f"{energy:.12g}"],
+            ["status", result.status],
+            ["method", result.provenance["method"]],
+            ["seed", str(result.provenance["seed"])],
+            ["seconds", f"{sum(result.timings.values()):.3g}"],
+            ["variables at 1", f"{len(ones)} of {len(problem)}"],
+        ]
+        if problem.sense == "maximise":
+            rows.insert(1, ["objective (maximise)", f"{objective:.12g}"])
+        console.print_table(Path(args.file).name, ["", ""], rows)
+
+    _emit(args, value, show)
+    return DONE
+
+
+def _plain(part: Any) -> Any:
+    """What JSON can hold."""
+    import numpy as np
+
+    if isinstance(part, Mapping):
+        return {str(name): _plain(value) for name, value in part.items()}
+    return part.tolist() if isinstance(part, np.ndarray | np.generic) else part
+
+
 def _backends(args: argparse.Namespace) -> int:
     from isinglass.backends import available_backends
 
@@ -421,5 +510,6 @@ COMMANDS = {
     "demo": _Command("See every policy pack a sample of questions", _demo_options, _demo),
     "select": _Command("Pick passages for a question under a token budget", _select_options, _select),
     "evaluate": _Command("Compare policies on question files", _evaluate_options, _evaluate),
+    "solve": _Command("Minimise a QUBO file", _solve_options, _solve),
     "backends": _Command("List the back ends and whether each can run here", _add_output, _backends),
 }

@@ -44,14 +44,13 @@ class Method:
         ValueError
             For a value out of range.
         """
-        known = {option.name: option for option in self.options}
-        for name in given:
-            if name not in known:
-                raise TypeError(unknown_keyword(name, known, f"method {self.name!r}"))
-        return {
-            name: option.default if given.get(name) is None else option.check(name, given[name])
-            for name, option in known.items()
-        }
+        complete = {option.name: option.default for option in self.options}
+        for name, value in given.items():
+            if name not in complete:
+                raise TypeError(unknown_keyword(name, complete, f"method {self.name!r}"))
+            if value is not None:
+                complete[name] = next(option for option in self.options if option.name == name).check(name, value)
+        return complete
 
 
 def unknown_keyword(name: str, known: Any, where: str) -> str:

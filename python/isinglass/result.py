@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NoReturn, overload
+from typing import Any, Generic, Literal, NoReturn, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+T = TypeVar("T")
 Status = Literal["optimal", "bounded", "feasible", "infeasible", "time_limit", "interrupted"]
 
 
@@ -68,6 +69,22 @@ class PackingTrace:
     items: NDArray[np.int64]
     gains: NDArray[np.float64]
     costs: NDArray[np.float64]
+
+
+class lazy(Generic[T]):  # noqa: N801 - used like functools.cached_property
+    """A part that is made when it is looked at, and kept: without the lock of `cached_property`, which costs more than
+    the parts do. Two threads that look at once may both make it; it is the same."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self._name = make.__name__
+        self.__doc__ = make.__doc__
+
+    def __get__(self, result: Any, kind: type | None = None) -> T:
+        if result is None:
+            return self  # type: ignore[return-value]
+        value = result.__dict__[self._name] = self._make(result)
+        return value
 
 
 class Result:

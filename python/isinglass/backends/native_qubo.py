@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from isinglass import _core
 from isinglass.backends import Plan, Request, available_cores
 from isinglass.problems.qubo import Qubo
 from isinglass.quantization import quantize
-from isinglass.result import Certificate, Result
+from isinglass.result import Certificate, Result, lazy
 from isinglass.version import __version__
 
 States = NDArray[np.uint8]
@@ -129,7 +128,7 @@ class _QuboResult(Result):
     _num_solutions: int | None
     _instruction_set: str
 
-    @cached_property
+    @lazy
     def _rows(self) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
         samples, energies = self._walked.samples, self._walked.energies
         return (
@@ -138,27 +137,27 @@ class _QuboResult(Result):
             else best_distinct(samples, energies, self._num_solutions)
         )
 
-    @cached_property
-    def samples(self) -> NDArray[np.int8]:  # type: ignore[override]
+    @lazy
+    def samples(self) -> NDArray[np.int8]:
         return self._rows[0]
 
-    @cached_property
-    def energies(self) -> NDArray[np.float64]:  # type: ignore[override]
+    @lazy
+    def energies(self) -> NDArray[np.float64]:
         return self._rows[1]
 
-    @cached_property
-    def sample(self) -> NDArray[np.int8]:  # type: ignore[override]
+    @lazy
+    def sample(self) -> NDArray[np.int8]:
         best: NDArray[np.int8] = self.samples[0 if self._num_solutions is not None else self._walked.best]
         return best
 
-    @cached_property
-    def selection(self) -> NDArray[np.int64]:  # type: ignore[override]
+    @lazy
+    def selection(self) -> NDArray[np.int64]:
         ones = np.flatnonzero(self.sample)
         ones.setflags(write=False)
         return ones
 
-    @cached_property
-    def certificate(self) -> Certificate:  # type: ignore[override]
+    @lazy
+    def certificate(self) -> Certificate:
         proved = self.status == "optimal"
         assert self.energy is not None
         return Certificate(
@@ -169,17 +168,17 @@ class _QuboResult(Result):
             method="exact" if proved else None,
         )
 
-    @cached_property
+    @lazy
     def trace(self) -> NDArray[np.float64] | None:
         return self._walked.trace if self._plan.options.get("trace") else None
 
-    @cached_property
-    def timings(self) -> dict[str, float]:  # type: ignore[override]
+    @lazy
+    def timings(self) -> Mapping[str, float]:
         walked = self._walked
         return {"schedule": walked.schedule_seconds, "search": walked.search_seconds - walked.schedule_seconds}
 
-    @cached_property
-    def provenance(self) -> dict[str, Any]:  # type: ignore[override]
+    @lazy
+    def provenance(self) -> Mapping[str, Any]:
         walked, plan = self._walked, self._plan
         return {
             "method": plan.method,
