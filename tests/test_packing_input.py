@@ -132,7 +132,7 @@ def test_a_bad_solve_is_refused(keywords, error, message):
 
 
 def test_only_problems_are_solved():
-    with pytest.raises(TypeError, match="problem must be a PackingProblem or a Qubo, got list"):
+    with pytest.raises(TypeError, match="problem must be a PackingProblem, an EvidenceProblem or a Qubo, got list"):
         ig.solve([1, 2])
 
 

@@ -417,3 +417,65 @@ def memetic_many(
     time_limit: float,
     progress: Callable[[float], object] | None,
 ) -> list[Walked]: ...
+
+class EvidenceCore:
+    def __init__(
+        self,
+        *,
+        linear: NDArray[np.float64],
+        pairs: NDArray[np.float64],
+        covers: NDArray[np.uint8],
+        term_weights: NDArray[np.float64],
+        max_items: int,
+        costs: NDArray[np.int64] | None,
+        budget: int,
+    ) -> None: ...
+    @property
+    def granule(self) -> float: ...
+    @property
+    def max_error(self) -> float: ...
+    def bound(self, target: float, steps: int, time_limit: float) -> float: ...
+
+class EvidenceAnswer:
+    @property
+    def selection(self) -> NDArray[np.int64]: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def upper_bound(self) -> float | None: ...
+    @property
+    def proved(self) -> bool: ...
+    @property
+    def reads(self) -> int: ...
+    @property
+    def moves(self) -> int: ...
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def dual_steps(self) -> int: ...
+    @property
+    def stopped(self) -> Literal["none", "time_limit", "interrupted"]: ...
+    @property
+    def search_seconds(self) -> float: ...
+    @property
+    def proof_seconds(self) -> float: ...
+
+def select_evidence(
+    problem: EvidenceCore,
+    num_reads: int,
+    patience: int,
+    node_limit: int,
+    seed: int,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> EvidenceAnswer: ...
+def select_evidence_many(
+    problems: Sequence[EvidenceCore],
+    num_reads: Sequence[int],
+    patience: Sequence[int],
+    node_limit: int,
+    seeds: Sequence[int],
+    threads: int,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> list[EvidenceAnswer]: ...

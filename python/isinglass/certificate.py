@@ -5,20 +5,23 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from isinglass.backends import Request
 from isinglass.problems import gate
+from isinglass.problems.evidence import EvidenceProblem
 from isinglass.problems.packing import PackingProblem
 from isinglass.problems.qubo import Qubo
 from isinglass.result import Certificate, gap_of
 
 # Subproblems of branch and bound that a tight certificate of a QUBO may take without a time limit: about a second.
 _NODES = 10_000
+# Steps on the dual of an evidence problem.
+_DUAL_STEPS = {"fast": 60, "tight": 2000}
 
 
 def certify(
-    problem: PackingProblem | Qubo,
+    problem: PackingProblem | EvidenceProblem | Qubo,
     selection: ArrayLike,
     *,
     level: Literal["fast", "tight"] = "tight",
@@ -29,16 +32,17 @@ def certify(
 
     Parameters
     ----------
-    problem : PackingProblem or Qubo
+    problem : PackingProblem, EvidenceProblem or Qubo
     selection : array_like of int
-        Packing: distinct items in any order, shape (k,). A QUBO: a state of 0 and 1, shape (n,).
+        Packing and evidence: distinct items in any order, shape (k,). A QUBO: a state of 0 and 1, shape (n,).
     level : {"fast", "tight"}
         Packing, "fast": the online bound at the empty set and at `selection`; "tight": the concave bound too. A QUBO,
-        "fast": the roof dual bound; "tight": branch and bound from there, which may prove the optimum.
+        "fast": the roof dual bound; "tight": branch and bound from there, which may prove the optimum. Evidence: few or
+        many steps on the Lagrangian dual.
     time_limit : float, optional
         Seconds that the bound may take. None: branch and bound of a QUBO ends after 10,000 subproblems.
     memory_limit : int, optional
-        Bytes, as in `solve`.
+        Bytes, as in `solve`; not for evidence.
 
     Returns
     -------
@@ -62,9 +66,12 @@ def certify(
     limit = float("inf") if time_limit is None else gate.number("time_limit", time_limit, low=0)
     if isinstance(problem, Qubo):
         return _certify_state(problem, selection, level, limit, memory_limit)
-    if not isinstance(problem, PackingProblem):
-        raise TypeError(f"problem must be a PackingProblem or a Qubo, got {type(problem).__name__}")
+    if not isinstance(problem, (PackingProblem, EvidenceProblem)):
+        kinds = "a PackingProblem, an EvidenceProblem or a Qubo"
+        raise TypeError(f"problem must be {kinds}, got {type(problem).__name__}")
     items = gate.indices("selection", selection, size=len(problem))
+    if isinstance(problem, EvidenceProblem):
+        return _certify_evidence(problem, items, _DUAL_STEPS[level], limit)
     core = problem.core(memory_limit)
     value = core.evaluate(items)
     upper_bound, method = core.bound(items, level == "tight", limit)
@@ -87,3 +94,12 @@ def _certify_state(problem: Qubo, sample: ArrayLike, level: str, time_limit: flo
     request = Request(time_limit=time_limit, memory_limit=memory)
     proof, _ = prove(problem, node_limit=node_limit, initial_states=sample, request=request)
     return certificate_of(value, proof)
+
+
+def _certify_evidence(problem: EvidenceProblem, items: NDArray[np.int64], steps: int, limit: float) -> Certificate:
+    value = problem.objective(items)
+    feasible = not problem.violations(items)
+    upper_bound = problem.core().bound(value if feasible else 0.0, steps, limit)
+    if feasible:
+        upper_bound = max(upper_bound, value)
+    return Certificate(value, feasible, upper_bound, gap_of(value, upper_bound) if feasible else None, "dual")

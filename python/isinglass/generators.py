@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isinglass.problems import gate
+from isinglass.problems.evidence import EvidenceProblem, EvidenceWeights
 from isinglass.problems.gate import Floats
 from isinglass.problems.qubo import Qubo
 
@@ -193,75 +194,62 @@ def rag_evidence(num_passages: int, num_requirements: int, *, seed: int) -> RagE
     return RagEvidence(relevance, support, weights, redundancy, complementarity)
 
 
+def rag_problem(num_passages: int, num_requirements: int, max_passages: int, *, seed: int) -> EvidenceProblem:
+    """The evidence problem of `rag_evidence` with default weights and penalties. Easy for moves that swap passages."""
+    evidence = rag_evidence(num_passages, num_requirements, seed=seed)
+    return EvidenceProblem(
+        evidence.relevance,
+        evidence.support,
+        evidence.requirement_weights,
+        evidence.redundancy,
+        evidence.complementarity,
+        max_passages,
+    )
+
+
 def rag_like(num_passages: int, num_requirements: int, max_passages: int, *, seed: int) -> Qubo:
     """The penalty QUBO of requirement-aware passage selection on random evidence, in integers.
 
-    Minimise -F plus the squared constraints, with slack variables in bounded binary expansions; the objective is
-    scaled by 10 and rounded, penalties are 300 (at most `max_passages` passages) and 200. Variables are named
-    ``("x", i)``, ``("yP", j)``, ``("yD", j)``, ``("q", bit)``, ``("vP", j, bit)``, ``("vD", j, bit)``, ``("m", j)``.
+    That of `rag_problem`: the objective is scaled by 10 and rounded, penalties are 300 (at most `max_passages`
+    passages) and 200. What makes these models hard is the penalties.
 
     Parameters
     ----------
     num_passages, num_requirements, max_passages : int
     seed : int
 
-    Notes
-    -----
-    F = sum_i (10 s_i + 10 sum_j w_j S_ji - 20 [i supports nothing] - 2) x_i + sum_j w_j (4 yP_j + 10 yD_j)
-    + sum_{i<k} (8 b_ik - 10 rho_ik d_ik) x_i x_k, where rho is the Jaccard overlap of what i and k support, or .25
-    where they share nothing. Easy for moves that swap passages; what makes these models hard is the penalties.
-
     References
     ----------
     QUBO context selection for RAG, 2026 (the model; penalties and the weight 2 are ours).
     """
-    most = gate.integer("max_passages", max_passages, low=1)
-    evidence = rag_evidence(num_passages, num_requirements, seed=seed)
-    m, n = evidence.support.shape
-    supports, direct = evidence.support > 0, evidence.support == 2
-    shared = supports.T.astype(int) @ supports
-    either = supports.sum(axis=0)[:, np.newaxis] + supports.sum(axis=0) - shared
-    rho = np.where(shared > 0, shared / np.maximum(either, 1), 0.25)
-    gain = 10 * (evidence.relevance + evidence.requirement_weights @ evidence.support) - 20 * ~supports.any(axis=0) - 2
-    together = np.triu(8 * evidence.complementarity - 10 * rho * evidence.redundancy, 1)
-
-    names: list[tuple[str | int, ...]] = []
-
-    def add(*new: tuple[str | int, ...]) -> NDArray[np.int64]:
-        names.extend(new)
-        return np.arange(len(names) - len(new), len(names))
-
-    def add_slack(bound: int, *name: str | int) -> tuple[NDArray[np.int64], list[int]]:
-        weights = _bounded_bits(bound)
-        return add(*((*name, bit) for bit in range(len(weights)))), weights
-
-    x, partly, directly = (add(*((name, k) for k in range(size))) for name, size in (("x", n), ("yP", m), ("yD", m)))
-    squares = []  # (penalty, columns, factors, target) of each constraint
-    columns, weights = add_slack(most, "q")
-    squares.append((300, np.r_[x, columns], np.r_[np.ones(n), weights], most))
-    for j in range(m):
-        for name, y, covers in (("vP", partly[j], supports[j]), ("vD", directly[j], direct[j])):
-            by = np.flatnonzero(covers)
-            columns, weights = add_slack(min(most, by.size), name, j)
-            squares.append((200, np.r_[y, x[by], columns], np.r_[1, -np.ones(by.size), weights], 0))
-        squares.append((200, np.r_[directly[j], partly[j], add(("m", j))], np.array([1.0, -1.0, 1.0]), 0))
-
-    Q = np.zeros((len(names), len(names)))
-    Q[:n, :n] = -np.rint(10 * (together + np.diag(gain)))
-    Q[partly, partly] = -np.rint(40 * evidence.requirement_weights)
-    Q[directly, directly] = -np.rint(100 * evidence.requirement_weights)
-    offset = 0
-    for penalty, columns, factors, target in squares:
-        Q[np.ix_(columns, columns)] += penalty * np.outer(factors, factors)
-        Q[columns, columns] -= 2 * penalty * target * factors
-        offset += penalty * target**2
-    return Qubo(Q, offset, labels=names)
+    return rag_problem(num_passages, num_requirements, max_passages, seed=seed).to_qubo(scale=10).qubo
 
 
-def _bounded_bits(bound: int) -> list[int]:
-    """Weights of bits whose sums are 0 .. bound, each of them and no more: 1, 2, 4 ... and the rest."""
-    count = bound.bit_length()
-    return [1 << k for k in range(count - 1)] + ([bound - (1 << (count - 1)) + 1] if count else [])
+def hard_problem(num_passages: int, num_requirements: int, max_passages: int, *, seed: int) -> EvidenceProblem:
+    """An evidence problem that single swaps do not solve: too many requirements, strong pair terms, near-ties.
+
+    Every passage supports two or three random requirements, each directly with probability .3; with more requirements
+    than ``3 * max_passages`` no selection covers all, and with fewer few do. Relevances are within .02 of each other,
+    requirement weights within .05, so that no passage stands out by itself. Pair terms outweigh what is left: each pair
+    is either redundant or complementary (even odds), by a uniform number in [.3, 1]; passages that share no support are
+    as redundant as they look (`rho_diff` is 1).
+    """
+    n, m = gate.integer("num_passages", num_passages, low=1), gate.integer("num_requirements", num_requirements, low=3)
+    rng = _rng(seed)
+    wanted = np.argsort(rng.random((m, n)), axis=0) < rng.integers(2, 4, n)
+    support = wanted * np.where(rng.random((m, n)) < 0.3, 2, 1)
+    upper = np.triu(rng.uniform(0.3, 1, (n, n)), 1)
+    good = rng.random((n, n)) < 0.5
+    redundancy, complementarity = np.where(good, 0, upper), np.where(good, upper, 0)
+    return EvidenceProblem(
+        rng.uniform(0.49, 0.51, n),
+        support,
+        rng.uniform(0.95, 1, m),
+        redundancy + redundancy.T,
+        complementarity + complementarity.T,
+        max_passages,
+        weights=EvidenceWeights(eta=2.0, rho_diff=1.0),
+    )
 
 
 def _rng(seed: int) -> np.random.Generator:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isinglass.problems import gate
+from isinglass.problems.evidence import EvidenceProblem
 from isinglass.problems.packing import PackingProblem
 from isinglass.problems.qubo import Qubo
 
@@ -144,7 +145,9 @@ def find(problem_type: type, name: str) -> Method:
     except KeyError:
         known = [method for kind, method in METHODS if kind is problem_type]
         if not known:
-            raise TypeError(f"problem must be a PackingProblem or a Qubo, got {problem_type.__name__}") from None
+            raise TypeError(
+                f"problem must be a PackingProblem, an EvidenceProblem or a Qubo, got {problem_type.__name__}"
+            ) from None
         near = get_close_matches(str(name), known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(sorted(known))}"
         raise ValueError(f"{problem_type.__name__} has no method {name!r}: {hint}") from None
@@ -296,3 +299,28 @@ register(
         ),
     )
 )
+
+_EVIDENCE_OPTIONS = (
+    Option("num_reads", None, count(1, _MOST_READS), "walks: one from nothing, the others from random; None: by size"),
+    Option("patience", None, count(1, _MOST_SWEEPS), "moves without a new best before a walk ends; None: by size"),
+)
+register(
+    Method(
+        "swap",
+        EvidenceProblem,
+        "tabu search over passages: the best of all additions, removals and exchanges at every move",
+        _EVIDENCE_OPTIONS,
+    )
+)
+register(
+    Method(
+        "exact",
+        EvidenceProblem,
+        "branch and bound on a Lagrangian dual, from a swap start; proves, or says how far it may be from best",
+        (*_EVIDENCE_OPTIONS, Option("node_limit", None, count(1), "nodes to visit at most; None: until it is proved")),
+    )
+)
+
+# Every way to search a QUBO is one to search an evidence problem: through its matrix, decoded.
+for _method in [method for (kind, name), method in METHODS.items() if kind is Qubo and name != "exact"]:
+    register(replace(_method, problem=EvidenceProblem, summary=f"on the QUBO of the problem: {_method.summary}"))

@@ -32,7 +32,7 @@ class Certificate:
         an energy `(value - upper_bound) / |upper_bound|`: the distance to the bound, which the offset of a model
         changes.
     method : str or None
-        Where the bound comes from: "online", "concave", "total", "roof_dual", "exact".
+        Where the bound comes from: "online", "concave", "total", "roof_dual", "dual", "exact".
     """
 
     value: float
@@ -102,6 +102,8 @@ class Result:
         What the selection costs, in the unit of the budget.
     sample, samples, energies : ndarray
         QUBO: the best assignment (n,), all reads (num_reads, n) in read order, their energies (num_reads,).
+    decoded : DecodedEvidence
+        What `sample` says, where an evidence problem was solved as a QUBO; None elsewhere.
     certificate : Certificate
     timings : dict of str to float
         Seconds by stage.
@@ -121,6 +123,7 @@ class Result:
     sample: NDArray[Any] | None = None
     samples: NDArray[Any] | None = None
     energies: NDArray[np.float64] | None = None
+    decoded: Any = None
     trace: Any = None
     certificate: Certificate
     timings: Mapping[str, float]

@@ -15,6 +15,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from isinglass import _core, methods
+from isinglass.backends.through_qubo import through_qubo
+from isinglass.problems.evidence import EvidenceProblem
 from isinglass.problems.packing import PackingProblem
 from isinglass.problems.qubo import Qubo
 from isinglass.result import Result, Results
@@ -61,6 +63,7 @@ _MODULES = {"cpu": "isinglass.backends.native", "numpy": "isinglass.backends.ref
 _AUTO_METHOD: dict[type, Callable[[int], str]] = {
     PackingProblem: lambda size: "greedy_plus_max",
     Qubo: lambda size: "memetic",
+    EvidenceProblem: lambda size: "exact",  # within a small number of nodes, see native_evidence
 }
 _AUTO_BACKEND = "cpu"
 
@@ -89,6 +92,9 @@ def _plan(problem_type: type, method: str, backend: str, chosen_by: str) -> Plan
     entry = methods.find(problem_type, method)
     module = load(backend)
     run = module.RUNNERS.get((problem_type, method))
+    on_qubo = module.RUNNERS.get((Qubo, method)) if problem_type is EvidenceProblem and method != "exact" else None
+    if run is None and on_qubo is not None:
+        run = through_qubo(on_qubo)
     if run is None:
         offers = sorted(m for kind, m in module.RUNNERS if kind is problem_type)
         raise BackendError(f"backend {backend!r} has no method {method!r}, it offers {', '.join(offers) or 'none'}")

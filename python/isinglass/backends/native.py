@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isinglass import _core
-from isinglass.backends import Availability, Plan, Request, native_exact, native_qubo, native_search
+from isinglass.backends import (
+    Availability,
+    Plan,
+    Request,
+    native_evidence,
+    native_exact,
+    native_qubo,
+    native_search,
+)
 from isinglass.problems.packing import PackingProblem
 from isinglass.result import Certificate, PackingTrace, Result, Results, Status, gap_of, read_only
 from isinglass.version import __version__
@@ -202,6 +210,7 @@ RUNNERS: dict[tuple[type, str], Any] = {
     **native_qubo.RUNNERS,
     **native_exact.RUNNERS,
     **native_search.RUNNERS,
+    **native_evidence.RUNNERS,
     (PackingProblem, "greedy_plus_max"): _greedy,
     (PackingProblem, "lazy_greedy"): _greedy,
     (PackingProblem, "exact"): _exact,
@@ -210,6 +219,7 @@ RUNNERS: dict[tuple[type, str], Any] = {
 BATCH_RUNNERS: dict[tuple[type, str], Any] = {
     **native_qubo.BATCH_RUNNERS,
     **native_search.BATCH_RUNNERS,
+    **native_evidence.BATCH_RUNNERS,
     (PackingProblem, "greedy_plus_max"): _greedy_many,
     (PackingProblem, "lazy_greedy"): _greedy_many,
 }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isinglass.backends import Availability, BackendError, Plan, Request, reference_qubo
+from isinglass.backends import Availability, BackendError, Plan, Request, reference_evidence, reference_qubo
 from isinglass.problems.packing import PackingProblem
 from isinglass.result import Certificate, PackingTrace, Result, gap_of
 from isinglass.version import __version__
@@ -212,6 +212,7 @@ def _result(
 
 RUNNERS: dict[tuple[type, str], Any] = {
     **reference_qubo.RUNNERS,
+    **reference_evidence.RUNNERS,
     (PackingProblem, "greedy_plus_max"): _greedy,
     (PackingProblem, "lazy_greedy"): _greedy,
     (PackingProblem, "exact"): _enumerate,

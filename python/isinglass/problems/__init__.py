@@ -1,1 +1,1 @@
-"""Problems: frozen, validated, plain arrays. `packing` (maximise under a budget), `qubo` (minimise an energy)."""
+"""Problems: frozen, validated, plain arrays. `packing` and `evidence` maximise, `qubo` minimises."""

@@ -42,7 +42,10 @@ def integer(name: str, value: object, *, low: int | None = None, high: int | Non
 
 def numeric_array(name: str, value: object, *, ndim: int) -> NDArray[Any]:
     """An array of ints or floats with `ndim` axes, not yet converted."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a {ndim}-D array, got rows of different lengths") from None
     if array.dtype.kind == "O":
         for position, entry in np.ndenumerate(array):
             if isinstance(entry, (bool, np.bool_)) or not isinstance(entry, (numbers.Real, np.number)):

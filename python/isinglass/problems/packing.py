@@ -212,7 +212,7 @@ def _coverage(value: object, n: int) -> tuple[Csr | None, int]:
     return Csr(start.astype(np.int64), column.astype(np.int32), None), array.shape[1]
 
 
-def _integer_costs(costs: NDArray[np.float64], budget: float | int) -> tuple[NDArray[np.int64], int] | None:
+def integer_costs(costs: NDArray[np.float64], budget: float | int) -> tuple[NDArray[np.int64], int] | None:
     """Costs and budget as exact multiples of a common granule, or None where the costs share none.
 
     A cost such as 22 / 160 is a decimal fraction that no double holds; it counts as the fraction when the fraction,
@@ -353,7 +353,7 @@ class PackingProblem:
         fields["allowed"] = None if allowed is None else gate.flags("allowed", allowed, size=n)
         fields["pinned"] = gate.indices("pinned", () if pinned is None else pinned, size=n)
         fields["max_items"] = None if max_items is None else gate.integer("max_items", max_items, low=0)
-        fields["_integer_costs"] = _integer_costs(self.costs, self.budget)
+        fields["_integer_costs"] = integer_costs(self.costs, self.budget)
         self._check_pinned()
         self._check_weights()
 
