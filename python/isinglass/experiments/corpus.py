@@ -15,11 +15,14 @@ class Document:
     name : str
         As in `Question.documents`; two texts may share it, where a data set repeats a title.
     title, text : str
+    hits : tuple of str
+        The texts by which it was retrieved; none where that was the document's own.
     """
 
     name: str
     title: str
     text: str
+    hits: tuple[str, ...] = ()
 
 
 class Corpus:

@@ -250,7 +250,7 @@ def evaluate(
             not_in_run += len(questions) - len(meant)
             files.append(_File(str(path), meant, by_run(run, questions, pool=pool, top_k=depth, published=published)))
 
-    plan = _Plan(names, sizes, measure, candidates, depth, backend, trace)
+    plan = Plan(names, sizes, measure, candidates, depth, backend, trace)
     ids: list[str] = []
     rows: dict[tuple[str, int], dict[str, list[float | None]]] = {(name, size): {} for name in names for size in sizes}
     total = sum(len(file.questions) for file in files)
@@ -295,8 +295,8 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What is done with every question."""
+class Plan:
+    """What is done with every question; see `evaluate`."""
 
     policies: tuple[str, ...]
     budgets: tuple[int, ...]
@@ -308,7 +308,7 @@ class _Plan:
 
 
 def _measured(
-    question: Question, retrieved: Sequence[Document], plan: _Plan
+    question: Question, retrieved: Sequence[Document], plan: Plan
 ) -> Iterator[tuple[tuple[str, int], Values]]:
     """The measures of each (policy, budget) on one question."""
     found = [document.name for document in retrieved]
@@ -317,24 +317,40 @@ def _measured(
     for k in sorted({*DEPTHS, plan.depth or max(DEPTHS)}):
         ranking[f"recall@{k}"] = diagnosis.recall_at(found, gold, k)
         ranking[f"all_gold@{k}"] = diagnosis.all_gold_at(found, gold, k)
-    passages = [
-        Passage(document.text, title=document.title, id=document.name, doc=document.name) for document in retrieved
-    ]
+    for name, budget, picked, _ in selections(question, retrieved, plan):
+        yield (name, budget), ranking | _survival(question, picked)
+
+
+def selections(
+    question: Question, retrieved: Sequence[Document], plan: Plan
+) -> Iterator[tuple[str, int, Selected, Pool]]:
+    """What each policy of a plan picks at each budget: (policy, budget, selection, the pool it was picked from)."""
+    passages = as_retrieved(retrieved)
+    hits = None
+    if any(document.hits for document in retrieved):
+        hits = [document.hits or (document.text,) for document in retrieved]
     where = None if plan.trace is None else diagnosis.Trace(plan.trace, query_id=question.id, bucket=question.type)
     pools: dict[tuple[str | None, str], Pool] = {}
     for name in plan.policies:
         policy = find_policy(name)
         # A published context has no titles, and its snippets stand in order of choice.
         published = MEASURES[plan.measure].published
-        kind = plan.candidates or policy.candidates, "plain" if published else policy.render
-        if kind not in pools:
-            pools[kind] = prepare(question.question, passages, measure=plan.measure, candidates=kind[0], render=kind[1])
+        grain, render = plan.candidates or policy.candidates, "plain" if published else policy.render
+        if (grain, render) not in pools:
+            pools[grain, render] = prepare(
+                question.question, passages, measure=plan.measure, candidates=grain, render=render, hits=hits
+            )
+        pool = pools[grain, render]
         options: dict[str, Any] = {"order": "choice"} if published else {}
         if "backend" in policy.options:
             options["backend"] = plan.backend
         for budget in plan.budgets:
-            picked = select_from(pools[kind], budget, policy=name, trace=where, **options)
-            yield (name, budget), ranking | _survival(question, picked)
+            yield name, budget, select_from(pool, budget, policy=name, trace=where, **options), pool
+
+
+def as_retrieved(retrieved: Sequence[Document]) -> list[Passage]:
+    """Documents as passages, each its own document."""
+    return [Passage(document.text, title=document.title, id=document.name, doc=document.name) for document in retrieved]
 
 
 def _survival(question: Question, picked: Selected) -> Values:

@@ -1,5 +1,6 @@
 """First-stage retrieval: the documents that a packer gets for each question, best first."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,11 +9,13 @@ import numpy.typing as npt
 
 from isinglass.experiments.corpus import Corpus, Document
 from isinglass.experiments.datasets import Question
+from isinglass.experiments.graph import EvidenceGraph
 from isinglass.measure.pool import one_of
 from isinglass.measure.text import ascii_words, words
 
-RETRIEVERS = ("bm25", "embed", "none")
+RETRIEVERS = ("bm25", "tfidf", "cosine", "embed", "none")
 POOLS = ("own", "file")
+GRAPHS = ("ace", "ace_bridge")
 
 Embed = Callable[[list[str]], Any]
 Retrieve = Callable[[Question], list[Document]]
@@ -26,15 +29,19 @@ def by_retriever(
     top_k: int | None,
     published: bool = False,
     embed: Embed | None = None,
+    truncate_dim: int | None = None,
+    graph: str | None = None,
+    nodes: int = 48,
 ) -> Retrieve:
-    """Retrieve by the text of paragraphs, without their titles.
+    """Retrieve by the text of paragraphs, without their titles, or by the claims and entities in them.
 
     Parameters
     ----------
     questions : sequence of Question
         All questions of a file.
-    retriever : {"bm25", "embed", "none"}
-        "none" gives every document in file order.
+    retriever : {"bm25", "tfidf", "cosine", "embed", "none"}
+        What scores a text for a question: BM25, the cosine of words weighted by rarity or of their counts, or of
+        embeddings. "none" gives every document in file order.
     pool : {"own", "file"}
         The documents to choose from: the question's own, or those of all `questions`.
     top_k : int or None
@@ -43,6 +50,12 @@ def by_retriever(
         Words and documents as in the published tables (see `Corpus`).
     embed : callable, optional
         For "embed": from a list of texts to an array of shape (texts, d).
+    truncate_dim : int, optional
+        For "embed": only the first so many dimensions.
+    graph : {"ace", "ace_bridge"}, optional
+        Score the claims and entities of an `EvidenceGraph` instead of whole paragraphs, and walk it.
+    nodes : int
+        How many nodes of the graph are walked at most.
 
     Returns
     -------
@@ -62,13 +75,26 @@ def by_retriever(
     if retriever == "embed" and embed is None:
         raise ValueError("retriever 'embed' must have embed, a callable from a list of texts to vectors, got None")
 
+    if graph is not None and (one_of("graph", graph, GRAPHS), retriever)[1] == "none":
+        raise ValueError("graph needs a retriever that scores texts, got 'none'")
+    tokenize = ascii_words if published else words
+
+    def index(texts: list[str]) -> Bm25 | WordCosine | EmbeddingCosine:
+        if retriever == "bm25":
+            return Bm25(texts, tokenize)
+        if retriever == "embed" and embed is not None:
+            return EmbeddingCosine(texts, embed, truncate_dim)
+        return WordCosine(texts, tokenize, idf=retriever == "tfidf")
+
     def ranked(corpus: Corpus) -> Retrieve:
         documents = corpus.documents
         if retriever == "none":
             return lambda question: list(documents)
-        texts = [document.text for document in documents]
-        index = Bm25(texts, ascii_words if published else words) if embed is None else EmbeddingCosine(texts, embed)
-        return lambda question: [documents[i] for i in index.top(question.question, top_k)]
+        if graph is not None:
+            walked = EvidenceGraph(documents, index)
+            return lambda question: walked.retrieve(question.question, top_k, nodes=nodes, bridge=graph == "ace_bridge")
+        whole = index([document.text for document in documents])
+        return lambda question: [documents[i] for i in whole.top(question.question, top_k)]
 
     if pool == "file":
         return ranked(Corpus(questions, merge_titles=published))
@@ -178,6 +204,53 @@ class Bm25:
         return best(self.scores(query), k)
 
 
+class WordCosine:
+    """Cosine of word counts, or of words weighted by their rarity (TF-IDF).
+
+    Parameters
+    ----------
+    texts : sequence of str, length n
+    tokenize : callable
+        From a text to its tokens; used for the query too.
+    idf : bool
+        Weigh each count by ln((1 + n) / (1 + df)) + 1, df the texts that hold the word.
+
+    References
+    ----------
+    G. Salton and C. Buckley (1988), "Term-weighting approaches in automatic text retrieval".
+    """
+
+    def __init__(self, texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], *, idf: bool) -> None:
+        self._tokenize = tokenize
+        self._size = len(texts)
+        self._number: dict[str, int] = {}
+        counted = [Counter(self._number.setdefault(word, len(self._number)) for word in tokenize(t)) for t in texts]
+        row = np.repeat(np.arange(len(texts)), [len(counts) for counts in counted])
+        word = np.fromiter((w for counts in counted for w in counts), dtype=np.int64, count=len(row))
+        count = np.fromiter((c for counts in counted for c in counts.values()), dtype=np.float64, count=len(row))
+        held = np.bincount(word, minlength=len(self._number))
+        self._idf = np.log((1 + len(texts)) / (1 + held)) + 1 if idf else np.ones(len(held))
+        weight = count * self._idf[word]
+        norm = np.sqrt(np.bincount(row, weights=weight**2, minlength=len(texts)))
+        order = np.argsort(word, kind="stable")
+        self._start = np.concatenate([[0], np.cumsum(held)])
+        self._row, self._weight = row[order], weight[order] / norm[row[order]]
+
+    def scores(self, query: str) -> npt.NDArray[np.float64]:
+        """Cosine of the query with every text, shape (n,), >= 0; words of no text are left out of the query."""
+        scores = np.zeros(self._size)
+        asked = Counter(self._number[word] for word in self._tokenize(query) if word in self._number)
+        for word, count in asked.items():
+            held = slice(self._start[word], self._start[word + 1])
+            scores[self._row[held]] += count * self._idf[word] * self._weight[held]
+        norm = np.sqrt(sum((count * self._idf[word]) ** 2 for word, count in asked.items()))
+        return scores / norm if norm else scores
+
+    def top(self, query: str, k: int | None) -> list[int]:
+        """The `k` best texts, best first, ties by position; all of them for None or where there are fewer."""
+        return best(self.scores(query), k)
+
+
 class EmbeddingCosine:
     """Cosine of embeddings.
 
@@ -186,6 +259,8 @@ class EmbeddingCosine:
     texts : sequence of str, length n
     embed : callable
         From a list of texts to an array of shape (texts, d), finite.
+    truncate_dim : int, optional
+        Use only the first so many dimensions.
 
     Raises
     ------
@@ -193,8 +268,11 @@ class EmbeddingCosine:
         If `embed` returns another shape or numbers that are not finite.
     """
 
-    def __init__(self, texts: Sequence[str], embed: Callable[[list[str]], Any]) -> None:
+    def __init__(
+        self, texts: Sequence[str], embed: Callable[[list[str]], Any], truncate_dim: int | None = None
+    ) -> None:
         self._embed = embed
+        self._truncate_dim = truncate_dim
         self._vectors = self._unit(list(texts)) if texts else None
 
     def scores(self, query: str) -> npt.NDArray[np.float64]:
@@ -218,6 +296,7 @@ class EmbeddingCosine:
             raise ValueError(f"embed must return an array of shape ({len(texts)}, d), got {vectors.shape}")
         if not np.isfinite(vectors).all():
             raise ValueError("embed must return finite numbers, got nan or inf")
+        vectors = vectors[:, : self._truncate_dim]
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.where(norms > 0, norms, 1.0)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+Word = TypeVar("Word")
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
@@ -29,7 +31,7 @@ class Vocabulary:
         return [number.setdefault(word, len(number)) for word in self._words(text)]
 
 
-def overlap(a: AbstractSet[int], b: AbstractSet[int]) -> float:
+def overlap(a: AbstractSet[Word], b: AbstractSet[Word]) -> float:
     """Jaccard similarity of two sets of words; 0 if one is empty."""
     shared = len(a & b)
     return shared / (len(a) + len(b) - shared) if shared else 0.0
