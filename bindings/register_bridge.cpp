@@ -55,9 +55,10 @@ BridgeInput read_input(const py::tuple& given, Strings& strings) {
   return input;
 }
 
+/// ASCII words are the published rule, which knows no links.
 std::unique_ptr<Bridge> build(const BridgeInput& input, bool ascii_words, const CharacterTable* table) {
-  return std::make_unique<Bridge>(input.question, input.titles, input.passages,
-                                  ascii_words ? WordRule::ascii : WordRule::unicode, table);
+  const BridgeRules rules{ascii_words ? WordRule::ascii : WordRule::unicode, !ascii_words, table};
+  return std::make_unique<Bridge>(input.question, input.titles, input.passages, rules);
 }
 
 /// One number of every sentence (or document) as a read-only array; kNobody becomes -1.
@@ -69,7 +70,9 @@ py::array_t<T> column(const Items& items, Get get) {
   return to_array<T>(values);
 }
 
-BridgeWeights weights_of(const std::array<double, 7>& w) { return {w[0], w[1], w[2], w[3], w[4], w[5], w[6]}; }
+BridgeWeights weights_of(const std::array<double, 9>& w) {
+  return {w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8]};
+}
 
 py::tuple chosen(const BridgeChoice& choice) {
   return py::make_tuple(to_array<std::int64_t>(choice.order), to_array<double>(choice.keys),
@@ -129,6 +132,19 @@ void register_bridge(py::module_& m) {
           "leads_to",
           [](const Bridge& b) { return column<std::int64_t>(b.sentences(), [](const auto& s) { return s.leads_to; }); })
       .def_property_readonly(
+          "link", [](const Bridge& b) { return column<double>(b.sentences(), [](const auto& s) { return s.link; }); })
+      .def_property_readonly("linked_from",
+                             [](const Bridge& b) {
+                               return column<std::int64_t>(b.sentences(), [](const auto& s) { return s.linked_from; });
+                             })
+      .def_property_readonly(
+          "linked",
+          [](const Bridge& b) { return column<double>(b.documents(), [](const auto& d) { return d.linked; }); })
+      .def_property_readonly("linked_at",
+                             [](const Bridge& b) {
+                               return column<std::int64_t>(b.documents(), [](const auto& d) { return d.linked_at; });
+                             })
+      .def_property_readonly(
           "first", [](const Bridge& b) { return column<bool>(b.sentences(), [](const auto& s) { return s.first; }); })
       .def_property_readonly(
           "named", [](const Bridge& b) { return column<double>(b.documents(), [](const auto& d) { return d.named; }); })
@@ -159,7 +175,7 @@ void register_bridge(py::module_& m) {
                              })
       .def(
           "worth",
-          [](const Bridge& b, const std::array<double, 7>& weights) {
+          [](const Bridge& b, const std::array<double, 9>& weights) {
             std::vector<double> worth(b.sentences().size());
             for (std::size_t i = 0; i < worth.size(); ++i) worth[i] = b.worth(i, weights_of(weights));
             return to_array<double>(worth);
@@ -167,14 +183,14 @@ void register_bridge(py::module_& m) {
           py::arg("weights"))
       .def(
           "keys",
-          [](const Bridge& b, const std::array<double, 7>& weights, const std::vector<std::size_t>& chosen,
+          [](const Bridge& b, const std::array<double, 9>& weights, const std::vector<std::size_t>& chosen,
              const OptionalArray<std::int64_t>& costs) {
             return to_array<double>(b.keys(weights_of(weights), chosen, vector_view(costs, "costs")));
           },
           py::arg("weights"), py::arg("chosen"), strict("costs"))
       .def(
           "pick",
-          [](const Bridge& b, const std::array<double, 7>& weights, std::int64_t budget, std::size_t max_items,
+          [](const Bridge& b, const std::array<double, 9>& weights, std::int64_t budget, std::size_t max_items,
              const OptionalArray<std::int64_t>& costs, const OptionalArray<std::int64_t>& title_costs,
              const std::vector<std::size_t>& pinned) {
             const BridgeLimits limits{budget, max_items, vector_view(costs, "costs"),
@@ -205,7 +221,7 @@ void register_bridge(py::module_& m) {
       py::arg("given"), py::arg("ascii_words"), py::arg("table").none(true), py::arg("threads"));
   m.def(
       "pick_many",
-      [](const std::vector<const Bridge*>& bridges, const std::array<double, 7>& weights, std::int64_t budget,
+      [](const std::vector<const Bridge*>& bridges, const std::array<double, 9>& weights, std::int64_t budget,
          bool titled, int threads) {
         std::vector<BridgeChoice> choices(bridges.size());
         controlled(std::numeric_limits<double>::infinity(), py::none(), [&](Control& control) {

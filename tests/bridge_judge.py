@@ -6,6 +6,7 @@ the logarithm (itself judged by `math.log`), so that the last bit of it decides 
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 from isinglass._core import natural_logarithm as log
 from isinglass.measure.text import (
+    _unicode_word,
     ascii_words,
     is_ascii_content_word,
     is_content_word,
@@ -30,6 +32,8 @@ class Weights:
     title: float = 2
     first: float = 1
     length: float = 1
+    link: float = 2
+    linked: float = 2
 
 
 @dataclass
@@ -39,12 +43,35 @@ class Sentence:
     text: str
     terms: set[str]
     tokens: int
+    names: list[str]
 
 
 def stems(text: str, ascii_rule: bool) -> list[str]:
     """First five letters of each content word, in order."""
     cut, content = (ascii_words, is_ascii_content_word) if ascii_rule else (words, is_content_word)
     return [word[:5] for word in cut(text) if content(word)]
+
+
+def raw_words(text: str) -> list[str]:
+    """Words by the Unicode rule before case folding."""
+    # This mark alone folds to a letter.
+    return _unicode_word().findall(unicodedata.normalize("NFC", text).replace("\u0345", "\u03b9"))
+
+
+def is_capital(word: str) -> bool:
+    first = word[0]
+    return first.isdigit() or (first != first.casefold() and not first.islower())
+
+
+def names_in(text: str, asked: set[str]) -> list[str]:
+    """First five letters of each content word with a capital or digit in front that the question lacks, each once."""
+    folded = [word.casefold() for word in raw_words(text) if is_capital(word)]
+    return list(dict.fromkeys(word[:5] for word in folded if is_content_word(word) and word[:5] not in asked))
+
+
+def beginning(text: str) -> str:
+    """The capitalised words with which a text begins."""
+    return " ".join(itertools.takewhile(is_capital, raw_words(text)))
 
 
 class Judge:
@@ -67,13 +94,18 @@ class Judge:
                 if (key := " ".join(normal.split()).casefold()) in seen or not count(piece):
                     continue
                 seen.add(key)
-                self.sentences.append(Sentence(d, position, piece, set(stems(piece, ascii_rule)), len(count(piece))))
+                names = [] if ascii_rule else names_in(piece, asked)
+                terms = set(stems(piece, ascii_rule))
+                self.sentences.append(Sentence(d, position, piece, terms, len(count(piece)), names))
         n = len(self.sentences)
         self.q = [t for t in dict.fromkeys(stems(question, ascii_rule)) if any(t in s.terms for s in self.sentences)]
         self.idf = {t: log(1 + n / sum(t in s.terms for s in self.sentences)) for t in self.q}
         self.total = self.weight_of(set(self.q))
         self.titles = [set(stems(title, ascii_rule)) for title, _ in documents]
         self.names = [set(stems(re.sub(r"\([^()]*\)", " ", title), ascii_rule)) for title, _ in documents]
+        for d, (title, text) in enumerate(documents):
+            if not (title or ascii_rule) and (spans := sentences(text)):
+                self.names[d] = set(stems(beginning(text[slice(*spans[0])]), ascii_rule))
         self.of_document = [set(title) for title in self.titles]
         for s in self.sentences:
             self.of_document[s.document] |= s.terms
@@ -86,6 +118,27 @@ class Judge:
                 if e != s.document and nameable[e] and name <= s.terms:
                     self.named_by[e] = max(self.named_by[e], self.m(s.terms | self.titles[s.document]))
                     self.names_one[i] = max(self.names_one[i], self.m(self.of_document[e]))
+
+        self.link, self.linked = [0.0] * n, [0.0] * len(documents)
+        if not ascii_rule:
+            self.link_names([names_in(title, asked) for title, _ in documents])
+
+    def link_names(self, of_title: list[list[str]]) -> None:
+        n = len(self.sentences)
+        names = [list(dict.fromkeys(s.names + of_title[s.document])) for s in self.sentences]
+        rarity = {t: log(1 + n / sum(t in own for own in names)) for own in names for t in own}
+        match = [self.m(s.terms | self.titles[s.document]) for s in self.sentences]
+        speakers = sorted((i for i in range(n) if match[i] > 0), key=lambda i: (-match[i], i))[:10]
+        for j in speakers:
+            for i, s in enumerate(self.sentences):
+                if s.document == self.sentences[j].document:
+                    continue
+                shared = 0.0
+                for t in names[i]:
+                    shared += rarity[t] if t in self.sentences[j].names else 0.0
+                self.link[i] = max(self.link[i], match[j] * min(1.0, shared / 6))
+        for i, s in enumerate(self.sentences):
+            self.linked[s.document] = max(self.linked[s.document], self.link[i])
 
     def m(self, terms: set[str]) -> float:
         """The idf share of the question that `terms` match."""
@@ -107,6 +160,8 @@ class Judge:
             + w.names * self.names_one[i]
             + w.title * self.asked[s.document]
             + w.first * (s.position == 0)
+            + w.link * self.link[i]
+            + w.linked * self.linked[s.document]
         )
 
     def pick(self, budget: int, title_costs: Sequence[int] | None = None) -> list[int]:

@@ -155,13 +155,13 @@ def test_parts_of_the_key() -> None:
     assert core.through.tolist() == [3, -1, -1]  # "Its largest water is Blue Lake" vouches for Blue Lake
     assert core.leads_to.tolist() == [-1, -1, -1, 0, -1, -1]
     assert core.first.tolist() == [True, False] * 3
-    assert bridge.earned(1).endswith("named by 'Norland' through sentence 2")
+    assert "named by 'Norland' through sentence 2" in bridge.earned(1)
     assert "names 'Blue Lake'" in bridge.earned(3)
 
 
 @given(st.data())
 def test_weights_are_those_of_the_formula(draw: st.DataObject) -> None:
-    weights = draw.draw(st.tuples(*[st.floats(0, 10)] * 7))
+    weights = draw.draw(st.tuples(*[st.floats(0, 10)] * 9))
     bridge = prepare_bridge("Which river does the largest water of Norland feed?", LAKE)
     judge = Judge("Which river does the largest water of Norland feed?", pairs(LAKE), weights=Weights(*weights))
     picked = bridge.pick(25, weights=BridgeWeights(*weights))
@@ -171,7 +171,7 @@ def test_weights_are_those_of_the_formula(draw: st.DataObject) -> None:
     assert bridge.relevance(BridgeWeights(*weights)) == pytest.approx(np.exp(np.array(worth) / 2), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["match", "fresh", "named", "names", "title", "first", "length"])
+@pytest.mark.parametrize("name", ["match", "fresh", "named", "names", "title", "first", "length", "link", "linked"])
 @pytest.mark.parametrize("value", [-1, math.nan, math.inf, "2", True])
 def test_bad_weights_are_refused(name: str, value: object) -> None:
     with pytest.raises((ValueError, TypeError), match=f"BridgeWeights.{name}"):
@@ -223,8 +223,8 @@ def test_keys_have_known_bits() -> None:
 
 
 KNOWN = [
-    "0x1.18fef82049cb2p+2",
-    "0x1.0746f40417183p+2",
+    "0x1.5f4ea20afdd74p+2",
+    "0x1.4d969deecb245p+2",
     "0x1.daa7a02eaefffp+1",
     "0x1.8e8de8082e308p+1",
     "-0x1.8b90bfbe8e7bcp-2",
@@ -235,10 +235,25 @@ KNOWN = [
 # Bad input
 
 
-def test_documents_without_titles() -> None:
-    bridge = agree("Which river does Blue Lake feed?", [{"text": p["text"]} for p in LAKE], 12)
-    assert not bridge.core.named.any()
-    assert len(bridge.pick(12).order)
+def test_documents_without_titles_are_named_by_their_beginning() -> None:
+    untitled = [{"text": p["text"]} for p in LAKE]
+    bridge = agree("Which river does the largest water of Norland feed?", untitled, 12)
+    assert bridge.core.through.tolist() == [3, -1, -1]
+    assert "named by passage 1 through sentence 2" in bridge.earned(1)
+    exact = agree("Which river does the largest water of Norland feed?", untitled, 12, ascii_rule=True)
+    assert not exact.core.named.any()  # the published rule has titles or nothing
+
+
+def test_rare_names_link_sentences() -> None:
+    passages = [
+        {"title": "One", "text": "The mayor opened the Corrow bridge in 1931."},
+        {"title": "Two", "text": "Builders finished it before 1931, at Corrow. Cats sleep."},
+        {"title": "Three", "text": "Dogs bark at night. They run."},
+    ]
+    bridge = agree("Who opened the bridge?", passages, 14)
+    assert bridge.core.linked_from.tolist() == [-1, 0, -1, -1, -1]
+    assert bridge.core.linked_at.tolist() == [-1, 1, -1]
+    assert "shares names with 'One', sentence 1" in bridge.earned(1)
 
 
 def test_equal_titles_are_different_documents() -> None:

@@ -100,7 +100,15 @@ struct Rows {
   std::vector<std::size_t> start{0};
   std::vector<T> value;
 
+  void reserve(std::size_t rows, std::size_t each) {
+    start.reserve(rows + 1);
+    value.reserve(rows * each);
+  }
   void end_row() { start.push_back(value.size()); }
+  void add_row(const std::vector<T>& row) {
+    value.insert(value.end(), row.begin(), row.end());
+    end_row();
+  }
   std::span<const T> operator[](std::size_t row) const {
     return {value.data() + start[row], start[row + 1] - start[row]};
   }
@@ -174,180 +182,349 @@ std::size_t count_characters(std::string_view text) {
 
 }  // namespace
 
-Bridge::Bridge(std::string_view question, std::span<const std::string_view> titles,
-               std::span<const BridgePassage> passages, WordRule rule, const CharacterTable* table)
-    : documents_(titles.size()), title_tokens_(titles.size()) {
-  Vocabulary vocabulary;
-  const auto for_each_stem = [&](std::string_view text, auto&& visit) {
-    for_each_word(text, rule, table, [&](const Word& word) {
-      if (is_content(word, rule)) visit(word.stem);
-    });
-  };
-  for_each_stem(question, [&](const Stem& stem) { vocabulary.add(stem); });
-  const std::size_t asked = vocabulary.size();
-  width_ = (asked + 63) / 64;
+/// Fills a Bridge, step by step. Terms are the content stems of the question, numbered first, and of the names of
+/// documents; name words are the stems of capitalised words that the question lacks.
+class BridgeBuilder {
+ public:
+  BridgeBuilder(Bridge& bridge, std::span<const std::string_view> titles, std::span<const BridgePassage> passages,
+                const BridgeRules& rules)
+      : bridge_(bridge),
+        sentences_(bridge.sentences_),
+        documents_(bridge.documents_),
+        titles_(titles),
+        passages_(passages),
+        rules_(rules) {}
 
-  // Names, and what of the question each title holds.
-  std::vector<std::uint64_t> title_bits(titles.size() * width_);
-  std::vector<Name> names;
-  std::vector<std::size_t> name_of(titles.size(), kNobody);
-  std::map<std::vector<Term>, std::size_t> numbers;
-  for (std::size_t d = 0; d < titles.size(); ++d) {
-    if (titles[d].empty()) continue;
-    std::vector<Term> terms;
-    for_each_stem(without_parentheses(titles[d]), [&](const Stem& stem) { terms.push_back(vocabulary.add(stem)); });
-    for_each_word(titles[d], rule, table, [&](const Word& word) {
-      ++title_tokens_[d];
-      const Term term = vocabulary.find(word.stem);
-      if (term < asked && is_content(word, rule)) set_bit(&title_bits[d * width_], term);
-    });
-    std::sort(terms.begin(), terms.end());
-    terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
-    if (terms.empty()) continue;
-    const auto [at, is_new] = numbers.try_emplace(terms, names.size());
-    if (is_new) {
-      const bool in_question = terms.back() < asked;
-      names.push_back({std::move(terms), {}, in_question, {}, {}});
-    }
-    name_of[d] = at->second;
-    names[at->second].documents.push_back(d);
-    documents_[d].in_question = names[at->second].in_question;
+  void build(std::string_view question) {
+    for_each_content_word(question, [&](const Word& word) { terms_.add(word.stem); });
+    asked_ = terms_.size();
+    width_ = bridge_.width_ = (asked_ + 63) / 64;
+    cut();
+    name_documents();
+    read_sentences();
+    weigh();
+    link_by_title();
+    if (rules_.links) link_by_shared_names();
   }
 
-  // Sentences: cut, count, and keep the terms that are in the vocabulary.
-  std::vector<std::size_t> frequency(vocabulary.size());  // sentences with the term
-  std::vector<std::size_t> last_seen(vocabulary.size(), kNobody);
-  Rows<Term> terms;
-  std::vector<Span> spans;
-  std::vector<Term> found;
-  std::vector<std::string_view> texts;
-  Copies copies;
-  std::size_t bytes = 0, pieces = 0;
-  for (const BridgePassage& passage : passages) {
-    bytes += passage.text ? passage.text->size() : 0;
-    pieces += passage.pieces.size();
+ private:
+  template <class Visit>
+  void for_each_content_word(std::string_view text, Visit&& visit) const {
+    for_each_word(text, rules_.words, rules_.table, [&](const Word& word) {
+      if (is_content(word, rules_.words)) visit(word);
+    });
   }
-  const std::size_t expected = pieces + bytes / 80;  // sentences
-  sentences_.reserve(expected);
-  kept_as_.reserve(expected);
-  texts.reserve(expected);
-  terms.start.reserve(expected + 1);
-  terms.value.reserve(8 * expected);
-  for (std::size_t p = 0; p < passages.size(); ++p) {
-    const BridgePassage& passage = passages[p];
-    if (passage.document >= titles.size()) throw std::invalid_argument("documents must be numbered below their count");
-    spans.clear();
-    if (passage.text) {
-      cut_sentences(*passage.text, table, spans);
-    } else {
-      for (std::string_view piece : passage.pieces) spans.push_back({0, piece.size()});
+
+  std::size_t size() const { return sentences_.size(); }
+  std::uint64_t* bits(std::size_t i) { return &bridge_.bits_[i * width_]; }
+  std::string_view piece(std::size_t passage, std::size_t k) const {
+    const BridgePassage& given = passages_[passage];
+    if (!given.text) return given.pieces[k];
+    const Span span = spans_[passage][k];
+    return given.text->substr(span.begin, span.end - span.begin);
+  }
+
+  void cut() {
+    for (const BridgePassage& passage : passages_) {
+      if (passage.document >= titles_.size()) {
+        throw std::invalid_argument("documents must be numbered below their count");
+      }
+      if (passage.text) {
+        cut_sentences(*passage.text, rules_.table, spans_.value);
+      } else {
+        for (std::string_view part : passage.pieces) spans_.value.push_back({0, part.size()});
+      }
+      spans_.end_row();
     }
-    std::size_t counted = 0, characters = 0;  // bytes of the text counted so far, and their characters
-    const bool one_byte = passage.text && is_ascii(*passage.text);
-    for (std::size_t k = 0; k < spans.size(); ++k) {
-      const std::string_view text =
-          passage.text ? passage.text->substr(spans[k].begin, spans[k].end - spans[k].begin) : passage.pieces[k];
-      const std::size_t i = sentences_.size();
-      BridgeSentence sentence{.passage = p, .position = k, .document = passage.document, .span = spans[k]};
-      sentence.first = passage.opens && k == 0;
-      std::uint64_t hash = 0;
-      found.clear();
-      for_each_word(text, rule, table, [&](const Word& word) {
-        ++sentence.tokens;
-        hash = (hash ^ word.stem.head ^ (word.stem.tail << 21) ^ word.length) * 0xd6e8feb86659fd93u;
-        hash ^= hash >> 32;
-        const Term term = vocabulary.find(word.stem);
-        if (term == kNoTerm || last_seen[term] == i || !is_content(word, rule)) return;
-        last_seen[term] = i;
-        found.push_back(term);
+  }
+
+  /// The name of each document: its title without what stands in parentheses; where it has none and links are asked
+  /// for, the capitalised words with which it begins, as an article begins with what it is about.
+  void name_documents() {
+    title_bits_.resize(titles_.size() * width_);
+    name_of_.assign(titles_.size(), kNobody);
+    std::vector<std::vector<Term>> found(titles_.size());
+    for (std::size_t d = 0; d < titles_.size(); ++d) {
+      if (titles_[d].empty()) continue;
+      for_each_content_word(without_parentheses(titles_[d]),
+                            [&](const Word& word) { found[d].push_back(terms_.add(word.stem)); });
+      for_each_word(titles_[d], rules_.words, rules_.table, [&](const Word& word) {
+        ++bridge_.title_tokens_[d];
+        const Term term = terms_.find(word.stem);
+        if (term < asked_ && is_content(word, rules_.words)) set_bit(&title_bits_[d * width_], term);
       });
-      if (one_byte) {
-        sentence.characters_before = spans[k].begin;
-        sentence.characters = text.size();
-      } else if (passage.text) {
-        characters += count_characters(passage.text->substr(counted, spans[k].begin - counted));
-        counted = spans[k].begin;
-        sentence.characters_before = characters;
-        sentence.characters = count_characters(text);
-      }
-      std::size_t same = kNobody;
-      if (sentence.tokens > 0) {
-        same = copies.first(hash);
-        while (same != kNobody && !equal_folded(text, texts[same], table)) same = copies.next(same);
-      }
-      if (sentence.tokens == 0 || same != kNobody) {
-        for (Term term : found) last_seen[term] = kNobody;
-        kept_as_.push_back(same);
-        continue;
-      }
-      copies.add(hash);
-      for (Term term : found) ++frequency[term];
-      terms.value.insert(terms.value.end(), found.begin(), found.end());
-      terms.end_row();
-      texts.push_back(text);
-      kept_as_.push_back(i);
-      sentences_.push_back(sentence);
+    }
+    for (std::size_t p = 0; rules_.links && p < passages_.size(); ++p) {
+      const std::size_t d = passages_[p].document;
+      if (!titles_[d].empty() || !passages_[p].opens || spans_[p].empty()) continue;
+      bool begun = true;
+      for_each_word(piece(p, 0), rules_.words, rules_.table, [&](const Word& word) {
+        begun = begun && word.capital;
+        if (begun && is_content(word, rules_.words)) found[d].push_back(terms_.add(word.stem));
+      });
+    }
+    std::map<std::vector<Term>, std::size_t> numbers;
+    for (std::size_t d = 0; d < titles_.size(); ++d) {
+      std::vector<Term>& terms = found[d];
+      std::sort(terms.begin(), terms.end());
+      terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
+      if (terms.empty()) continue;
+      const auto [at, is_new] = numbers.try_emplace(terms, names_.size());
+      const bool in_question = terms.back() < asked_;
+      if (is_new) names_.push_back({std::move(terms), {}, in_question, {}, {}});
+      name_of_[d] = at->second;
+      names_[at->second].documents.push_back(d);
+      documents_[d].in_question = in_question;
     }
   }
 
-  // How much of the question each sentence and document matches.
-  const std::size_t n = sentences_.size();
-  idf_.resize(asked);
-  for (std::size_t t = 0; t < asked; ++t) {
-    if (frequency[t] == 0) continue;
-    idf_[t] = natural_logarithm(1.0 + static_cast<double>(n) / static_cast<double>(frequency[t]));
-    total_ += idf_[t];
-  }
-  bits_.resize(n * width_);
-  std::vector<std::uint64_t> document_bits(title_bits);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (Term term : terms[i]) {
-      if (term >= asked) continue;
-      set_bit(&bits_[i * width_], term);
-      set_bit(&document_bits[sentences_[i].document * width_], term);
+  /// Counts the words of each sentence, keeps its terms and names, and drops what was seen before.
+  void read_sentences() {
+    reserve(spans_.value.size());
+    frequency_.assign(terms_.size(), 0);
+    last_seen_.assign(terms_.size(), kNobody);
+    Copies copies;
+    for (std::size_t p = 0; p < passages_.size(); ++p) {
+      const BridgePassage& passage = passages_[p];
+      std::size_t counted = 0, characters = 0;  // bytes of the text counted so far, and their characters
+      const bool one_byte = passage.text && is_ascii(*passage.text);
+      for (std::size_t k = 0; k < spans_[p].size(); ++k) {
+        const Span span = spans_[p][k];
+        const std::string_view text = piece(p, k);
+        BridgeSentence sentence{.passage = p, .position = k, .document = passage.document, .span = span};
+        sentence.first = passage.opens && k == 0;
+        const std::uint64_t hash = read_words(text, sentence.tokens);
+        if (one_byte) {
+          sentence.characters_before = span.begin;
+          sentence.characters = text.size();
+        } else if (passage.text) {
+          characters += count_characters(passage.text->substr(counted, span.begin - counted));
+          counted = span.begin;
+          sentence.characters_before = characters;
+          sentence.characters = count_characters(text);
+        }
+        std::size_t same = sentence.tokens > 0 ? copies.first(hash) : kNobody;
+        while (same != kNobody && !equal_folded(text, texts_[same], rules_.table)) same = copies.next(same);
+        if (sentence.tokens == 0 || same != kNobody) {
+          for (Term term : found_terms_) last_seen_[term] = kNobody;
+          for (Term name : found_names_) name_seen_[name] = kNobody;
+          bridge_.kept_as_.push_back(same);
+          continue;
+        }
+        copies.add(hash);
+        for (Term term : found_terms_) ++frequency_[term];
+        sentence_terms_.add_row(found_terms_);
+        sentence_names_.add_row(found_names_);
+        texts_.push_back(text);
+        bridge_.kept_as_.push_back(size());
+        sentences_.push_back(sentence);
+      }
     }
-    sentences_[i].match = share(&bits_[i * width_]);
   }
 
-  // Who names whom.
-  const Rows<std::size_t> candidates = by_rarest_term(names, frequency);
-  for (Name& name : names) {
-    if (name.in_question) continue;
-    for (std::size_t d : name.documents) name.named.show(share(&document_bits[d * width_]), d, d);
+  void reserve(std::size_t expected) {
+    sentences_.reserve(expected);
+    bridge_.kept_as_.reserve(expected);
+    texts_.reserve(expected);
+    sentence_terms_.reserve(expected, 8);
+    sentence_names_.reserve(expected, rules_.links ? 8 : 0);
   }
-  std::fill(last_seen.begin(), last_seen.end(), kNobody);
-  std::vector<std::uint64_t> with_title(width_);
-  for (std::size_t i = 0; i < n; ++i) {
-    BridgeSentence& sentence = sentences_[i];
-    for (Term term : terms[i]) last_seen[term] = i;
-    double match_with_title = -1;
-    for (Term term : terms[i]) {
-      for (std::size_t g : candidates[term]) {
-        Name& name = names[g];
-        if (name_of[sentence.document] == g && name.documents.size() == 1) continue;
-        if (std::any_of(name.terms.begin(), name.terms.end(), [&](Term t) { return last_seen[t] != i; })) continue;
-        if (match_with_title < 0) {
-          for (std::size_t w = 0; w < width_; ++w) {
-            with_title[w] = bits_[i * width_ + w] | title_bits[sentence.document * width_ + w];
+
+  /// Terms and name words of the next sentence into found_*, each once; returns a hash of its words.
+  std::uint64_t read_words(std::string_view text, std::uint32_t& tokens) {
+    const std::size_t i = size();
+    std::uint64_t hash = 0;
+    found_terms_.clear();
+    found_names_.clear();
+    for_each_word(text, rules_.words, rules_.table, [&](const Word& word) {
+      ++tokens;
+      hash = (hash ^ word.stem.head ^ (word.stem.tail << 21) ^ word.length) * 0xd6e8feb86659fd93u;
+      hash ^= hash >> 32;
+      const Term term = terms_.find(word.stem);
+      const bool is_name = rules_.links && word.capital && term >= asked_;
+      if ((term == kNoTerm && !is_name) || !is_content(word, rules_.words)) return;
+      if (term != kNoTerm && last_seen_[term] != i) {
+        last_seen_[term] = i;
+        found_terms_.push_back(term);
+      }
+      if (is_name) see_name(word.stem, i, found_names_);
+    });
+    return hash;
+  }
+
+  void see_name(const Stem& stem, std::size_t i, std::vector<Term>& found) {
+    const Term name = name_words_.add(stem);
+    if (name == name_seen_.size()) name_seen_.push_back(kNobody);
+    if (name_seen_[name] == i) return;
+    name_seen_[name] = i;
+    found.push_back(name);
+  }
+
+  /// How much of the question each sentence and document matches.
+  void weigh() {
+    bridge_.idf_.resize(asked_);
+    for (std::size_t t = 0; t < asked_; ++t) {
+      if (frequency_[t] == 0) continue;
+      bridge_.idf_[t] = rarity(frequency_[t]);
+      bridge_.total_ += bridge_.idf_[t];
+    }
+    bridge_.bits_.resize(size() * width_);
+    document_bits_ = title_bits_;
+    for (std::size_t i = 0; i < size(); ++i) {
+      for (Term term : sentence_terms_[i]) {
+        if (term >= asked_) continue;
+        set_bit(bits(i), term);
+        set_bit(&document_bits_[sentences_[i].document * width_], term);
+      }
+      sentences_[i].match = bridge_.share(bits(i));
+    }
+  }
+
+  double rarity(std::size_t frequency) const {
+    return natural_logarithm(1.0 + static_cast<double>(size()) / static_cast<double>(frequency));
+  }
+
+  /// The idf share of the question that a sentence matches together with its title.
+  double match_with_title(std::size_t i) {
+    with_title_.resize(width_);
+    for (std::size_t w = 0; w < width_; ++w) {
+      with_title_[w] = bits(i)[w] | title_bits_[sentences_[i].document * width_ + w];
+    }
+    return bridge_.share(with_title_.data());
+  }
+
+  void link_by_title() {
+    const Rows<std::size_t> candidates = by_rarest_term(names_, frequency_);
+    for (Name& name : names_) {
+      if (name.in_question) continue;
+      for (std::size_t d : name.documents) name.named.show(bridge_.share(&document_bits_[d * width_]), d, d);
+    }
+    std::fill(last_seen_.begin(), last_seen_.end(), kNobody);
+    for (std::size_t i = 0; i < size(); ++i) {
+      BridgeSentence& sentence = sentences_[i];
+      for (Term term : sentence_terms_[i]) last_seen_[term] = i;
+      std::optional<double> match;
+      for (Term term : sentence_terms_[i]) {
+        for (std::size_t g : candidates[term]) {
+          Name& name = names_[g];
+          if (name_of_[sentence.document] == g && name.documents.size() == 1) continue;
+          const auto missing = [&](Term t) { return last_seen_[t] != i; };
+          if (std::any_of(name.terms.begin(), name.terms.end(), missing)) continue;
+          if (!match) match = match_with_title(i);
+          name.naming.show(*match, sentence.document, i);
+          const BestTwo::Entry& target = name.named.other_than(sentence.document);
+          const bool earlier = target.value == sentence.names && target.document < sentence.leads_to;
+          if (target.value > sentence.names || (target.value > 0 && earlier)) {
+            sentence.names = target.value;
+            sentence.leads_to = target.document;
           }
-          match_with_title = share(with_title.data());
-        }
-        name.naming.show(match_with_title, sentence.document, i);
-        const BestTwo::Entry& target = name.named.other_than(sentence.document);
-        if (target.value > sentence.names ||
-            (target.value == sentence.names && target.value > 0 && target.document < sentence.leads_to)) {
-          sentence.names = target.value;
-          sentence.leads_to = target.document;
         }
       }
     }
+    for (std::size_t d = 0; d < documents_.size(); ++d) {
+      if (name_of_[d] == kNobody) continue;
+      const BestTwo::Entry& source = names_[name_of_[d]].naming.other_than(d);
+      documents_[d].named = source.value;
+      documents_[d].through = source.witness;
+    }
   }
-  for (std::size_t d = 0; d < documents_.size(); ++d) {
-    if (name_of[d] == kNobody) continue;
-    const BestTwo::Entry& source = names[name_of[d]].naming.other_than(d);
-    documents_[d].named = source.value;
-    documents_[d].through = source.witness;
+
+  /// Rare names that a sentence shares with one of the ten elsewhere that match the question best. Ten, so that time
+  /// stays linear; with all of them nothing is won.
+  void link_by_shared_names() {
+    constexpr std::size_t kSpeakers = 10;
+    constexpr double kEnough = 6;  // rarity of shared names that makes a full link: two or three rare ones
+    Rows<Term> title_names;
+    for (std::size_t d = 0; d < titles_.size(); ++d) {
+      // Stamped beyond all sentences, each title with its own number.
+      found_names_.clear();
+      for_each_content_word(titles_[d], [&](const Word& word) {
+        if (word.capital && terms_.find(word.stem) >= asked_) see_name(word.stem, size() + d, found_names_);
+      });
+      title_names.add_row(found_names_);
+    }
+    const auto for_each_name = [&](std::size_t i, auto&& visit) {
+      for (Term name : sentence_names_[i]) visit(name);
+      for (Term name : title_names[sentences_[i].document]) visit(name);
+    };
+    std::vector<std::size_t> frequency(name_words_.size());
+    std::fill(name_seen_.begin(), name_seen_.end(), kNobody);
+    for (std::size_t i = 0; i < size(); ++i) {
+      for_each_name(i, [&](Term name) {
+        if (name_seen_[name] != i) ++frequency[name];
+        name_seen_[name] = i;
+      });
+    }
+    std::vector<double> rarities(name_words_.size());
+    for (std::size_t t = 0; t < rarities.size(); ++t) {
+      if (frequency[t] > 0) rarities[t] = rarity(frequency[t]);
+    }
+    std::vector<double> match(size());
+    std::vector<std::size_t> speakers;
+    for (std::size_t i = 0; i < size(); ++i) {
+      match[i] = match_with_title(i);
+      if (match[i] > 0) speakers.push_back(i);
+    }
+    const auto best_first = [&](std::size_t a, std::size_t b) {
+      return match[a] != match[b] ? match[a] > match[b] : a < b;
+    };
+    const std::size_t heard = std::min(kSpeakers, speakers.size());
+    std::partial_sort(speakers.begin(), speakers.begin() + heard, speakers.end(), best_first);
+    speakers.resize(heard);
+    std::vector<std::uint8_t> spoken(name_words_.size());
+    std::vector<std::size_t> counted(name_words_.size(), kNobody);
+    for (std::size_t rank = 0; rank < heard; ++rank) {
+      const std::size_t speaker = speakers[rank];
+      for (Term name : sentence_names_[speaker]) spoken[name] = 1;
+      for (std::size_t i = 0; i < size(); ++i) {
+        BridgeSentence& sentence = sentences_[i];
+        if (sentence.document == sentences_[speaker].document) continue;
+        double shared = 0;
+        for_each_name(i, [&](Term name) {
+          if (spoken[name] == 0 || counted[name] == rank * size() + i) return;
+          counted[name] = rank * size() + i;
+          shared += rarities[name];
+        });
+        const double link = match[speaker] * std::min(1.0, shared / kEnough);
+        if (link > sentence.link) {
+          sentence.link = link;
+          sentence.linked_from = speaker;
+        }
+      }
+      for (Term name : sentence_names_[speaker]) spoken[name] = 0;
+    }
+    for (std::size_t i = 0; i < size(); ++i) {
+      BridgeDocument& document = documents_[sentences_[i].document];
+      if (sentences_[i].link > document.linked) {
+        document.linked = sentences_[i].link;
+        document.linked_at = i;
+      }
+    }
   }
+
+  Bridge& bridge_;
+  std::vector<BridgeSentence>& sentences_;
+  std::vector<BridgeDocument>& documents_;
+  std::span<const std::string_view> titles_;
+  std::span<const BridgePassage> passages_;
+  const BridgeRules& rules_;
+
+  Vocabulary terms_, name_words_;
+  std::size_t asked_ = 0, width_ = 0;
+  Rows<Span> spans_;  // by passage
+  std::vector<std::string_view> texts_;
+  std::vector<std::uint64_t> title_bits_, document_bits_, with_title_;
+  std::vector<Name> names_;
+  std::vector<std::size_t> name_of_;  // (documents,)
+  std::vector<std::size_t> frequency_, last_seen_, name_seen_;
+  std::vector<Term> found_terms_, found_names_;
+  Rows<Term> sentence_terms_, sentence_names_;
+};
+
+Bridge::Bridge(std::string_view question, std::span<const std::string_view> titles,
+               std::span<const BridgePassage> passages, const BridgeRules& rules)
+    : documents_(titles.size()), title_tokens_(titles.size()) {
+  BridgeBuilder(*this, titles, passages, rules).build(question);
 }
 
 double Bridge::share(const std::uint64_t* bits) const {
@@ -373,7 +550,7 @@ double Bridge::worth(std::size_t sentence, const BridgeWeights& weights) const {
   const BridgeSentence& s = sentences_[sentence];
   const BridgeDocument& d = documents_[s.document];
   return weights.match * s.match + weights.named * d.named + weights.names * s.names + weights.title * d.in_question +
-         weights.first * s.first;
+         weights.first * s.first + weights.link * s.link + weights.linked * d.linked;
 }
 
 namespace {

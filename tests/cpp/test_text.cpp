@@ -47,7 +47,7 @@ std::vector<std::size_t> picks(std::string_view question, const std::vector<std:
   for (std::size_t d = 0; d < texts.size(); ++d) passages.push_back({d, true, {}, texts[d]});
   BridgeLimits limits;
   limits.budget = budget;
-  return Bridge(question, titles, passages, WordRule::ascii, nullptr).pick({}, limits).order;
+  return Bridge(question, titles, passages, {WordRule::ascii, false, nullptr}).pick({}, limits).order;
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ TEST(the_budget_is_hard_and_pinned_sentences_are_paid) {
   CHECK((picks("lake", {"a"}, {"One lake is here. Two."}, 3) == std::vector<std::size_t>{1}));
   const std::vector<std::string_view> titles{"a"};
   const std::vector<BridgePassage> passages{{0, true, {}, "One lake is here. Two."}};
-  const Bridge bridge("lake", titles, passages, WordRule::ascii, nullptr);
+  const Bridge bridge("lake", titles, passages, {WordRule::ascii, false, nullptr});
   const std::vector<std::size_t> pinned{0};
   BridgeLimits limits;
   limits.pinned = pinned;

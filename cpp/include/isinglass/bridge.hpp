@@ -34,16 +34,27 @@ struct BridgeSentence {
   double match = 0;                // Q: idf share of the question that it matches
   double names = 0;                // O: best match of a document that it names
   std::size_t leads_to = kNobody;  // that document
+  double link = 0;  // best match of a sentence elsewhere with which it shares rare names, by their rarity
+  std::size_t linked_from = kNobody;  // that sentence
 };
 
 struct BridgeDocument {
-  double named = 0;               // B: best match of a sentence elsewhere that names it
-  std::size_t through = kNobody;  // that sentence
-  bool in_question = false;       // T: the question names it
+  double named = 0;                 // B: best match of a sentence elsewhere that names it
+  std::size_t through = kNobody;    // that sentence
+  double linked = 0;                // best link of its sentences
+  std::size_t linked_at = kNobody;  // that sentence
+  bool in_question = false;         // T: the question names it
+};
+
+/// How texts are read.
+struct BridgeRules {
+  WordRule words = WordRule::unicode;
+  bool links = true;                      // whether shared names link sentences, and untitled documents get a name
+  const CharacterTable* table = nullptr;  // may be null where all texts are ASCII
 };
 
 struct BridgeWeights {
-  double match = 2, fresh = 4, named = 6, names = 2, title = 2, first = 1, length = 1;
+  double match = 2, fresh = 4, named = 6, names = 2, title = 2, first = 1, length = 1, link = 2, linked = 2;
 };
 
 struct BridgeLimits {
@@ -66,7 +77,7 @@ class Bridge {
  public:
   /// @param titles  one a document, empty: none
   Bridge(std::string_view question, std::span<const std::string_view> titles, std::span<const BridgePassage> passages,
-         WordRule rule, const CharacterTable* table);
+         const BridgeRules& rules);
 
   const std::vector<BridgeSentence>& sentences() const { return sentences_; }
   const std::vector<BridgeDocument>& documents() const { return documents_; }
@@ -94,6 +105,8 @@ class Bridge {
   BridgeChoice pick(const BridgeWeights& weights, const BridgeLimits& limits) const;
 
  private:
+  friend class BridgeBuilder;
+
   double share(const std::uint64_t* bits) const;
 
   std::vector<BridgeSentence> sentences_;

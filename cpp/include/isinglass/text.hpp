@@ -34,6 +34,11 @@ class CharacterTable {
 
   std::uint8_t properties(std::uint32_t c) const { return c < properties_.size() ? properties_[c] : 0; }
 
+  /// Whether a word that begins with `c` may be a name: a letter that is not small, or a digit.
+  bool capital(std::uint32_t c) const {
+    return (properties(c) & kDigit) != 0 || (c < fold_.size() && fold_[c] != 0 && (properties(c) & kLower) == 0);
+  }
+
   /// visit(code point) for each character of the case folding of `c`.
   template <class Visit>
   void fold(std::uint32_t c, Visit&& visit) const {
@@ -78,6 +83,7 @@ struct Word {
   std::uint32_t length = 0;  // characters of the folded word
   bool digits = true;        // no other character among the first five
   bool unspaced = false;
+  bool capital = false;  // begins with a capital letter or a digit
 };
 
 /// Whether a word says what a text is about: longer than two characters (or, by the Unicode rule, numeric or of an
@@ -139,6 +145,7 @@ class WordBuilder {
     word_.length += static_cast<std::uint32_t>(length);
   }
   void mark_unspaced() { word_.unspaced = true; }
+  void mark_capital() { word_.capital = true; }
   bool empty() const { return word_.length == 0; }
   bool unspaced() const { return word_.unspaced; }
   Word take() {
@@ -166,6 +173,7 @@ void for_each_word(std::string_view text, WordRule rule, const CharacterTable* t
     const auto byte = static_cast<unsigned char>(text[at]);
     if (kAsciiWord[byte] != 0) {
       if (word.unspaced()) end();
+      if (word.empty() && byte <= 'Z') word.mark_capital();
       const std::size_t begin = at;
       do ++at;
       while (at < text.size() && kAsciiWord[static_cast<unsigned char>(text[at])] != 0);
@@ -177,7 +185,8 @@ void for_each_word(std::string_view text, WordRule rule, const CharacterTable* t
       ++at;
       continue;
     }
-    table->fold(next_code_point(text, at), [&](std::uint32_t c) {
+    const std::uint32_t raw = next_code_point(text, at);
+    table->fold(raw, [&](std::uint32_t c) {
       const std::uint8_t properties = table->properties(c);
       const bool digit = (properties & kDigit) != 0;
       if ((properties & kMark) != 0) {
@@ -186,6 +195,7 @@ void for_each_word(std::string_view text, WordRule rule, const CharacterTable* t
         end();
       } else {
         if ((properties & kUnspaced) != 0 || word.unspaced()) end();
+        if (word.empty() && table->capital(raw)) word.mark_capital();
         word.add(c, digit);
         if ((properties & kUnspaced) != 0) word.mark_unspaced();
       }
