@@ -79,6 +79,18 @@ def fraction(name: str, value: Any) -> float:
     return share
 
 
+def above(low: float) -> Callable[[str, Any], float]:
+    """Checks a finite number that is greater than `low`."""
+    return lambda name, value: gate.number(name, value, above=low)
+
+
+def text(name: str, value: Any) -> str:
+    """Checks a text."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a text, got {value!r}")
+    return value
+
+
 def choice(*allowed: Any) -> Callable[[str, Any], Any]:
     """Checks one of a few values."""
 
@@ -299,6 +311,26 @@ register(
         ),
     )
 )
+_SOLVER = (
+    Option("num_solutions", None, count(1), "return the best distinct states, this many at most, by energy"),
+    Option("solver", None, text, "name of the solver of the service; None: as its configuration says"),
+    Option("sampler", None, given, "a dimod sampler to use in place of the service's own: configured, or a mock"),
+)
+register(
+    Method(
+        "quantum_anneal",
+        Qubo,
+        "quantum annealing (back end dwave): embedded in the qubits of a processor and scaled to its range",
+        (
+            Option("num_reads", 100, count(1, _MOST_READS), "anneals"),
+            Option("chain_strength", None, above(0), "of the chains, in units of the energy; None: by the torque rule"),
+            Option("annealing_time", None, above(0), "microseconds of an anneal; None: the processor's default"),
+            Option("embedding", None, given, "qubits of each variable, by column number; None: found by minorminer"),
+            *_SOLVER,
+        ),
+    )
+)
+register(Method("hybrid", Qubo, "D-Wave's hybrid service (back end leap); never run on the service by us", _SOLVER))
 
 _EVIDENCE_OPTIONS = (
     Option("num_reads", None, count(1, _MOST_READS), "walks: one from nothing, the others from random; None: by size"),

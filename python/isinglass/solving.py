@@ -64,7 +64,8 @@ def solve(
     method : str
         A name of the table in `isinglass.methods`; "auto" picks by type and size and says so in `provenance`.
     backend : str
-        A name of `isinglass.available_backends()`; "auto": the native one.
+        A name of `isinglass.available_backends()`; "auto": the native one. One of others ("neal", "dwave-tabu",
+        "dwave", "leap", "openjij") brings its own method, and refuses by name what it cannot honour.
     seed : int, optional
         0 .. 2**64 - 1, for methods that draw random numbers. None draws one and records it in `provenance`.
     time_limit : float, optional

@@ -1,8 +1,9 @@
 """Back ends: one registry, asked for capability, with a reason.
 
-A back end module offers `availability() -> Availability` and `RUNNERS`, a table from (problem type, method) to a
-function `run(problem, plan, request) -> Result`; and `BATCH_RUNNERS`, the same from many problems to a sequence of
-results, where it has a native batch.
+A back end is a module, or an object in one, that offers `availability() -> Availability` and `RUNNERS`, a table from
+(problem type, method) to a function `run(problem, plan, request) -> Result`; and `BATCH_RUNNERS`, the same from many
+problems to a sequence of results, where it has a native batch. One that cannot keep every option of its methods lists
+those that it `honours`; naming one alone means the method that it `IMPLIES` for the type of problem.
 """
 
 from __future__ import annotations
@@ -59,7 +60,15 @@ class Plan:
     run: Callable[[Any, Plan, Request], Result]
 
 
-_MODULES = {"cpu": "isinglass.backends.native", "numpy": "isinglass.backends.reference"}
+_MODULES = {
+    "cpu": "isinglass.backends.native",
+    "numpy": "isinglass.backends.reference",
+    "neal": "isinglass.backends.ocean:NEAL",
+    "dwave-tabu": "isinglass.backends.ocean:TABU",
+    "dwave": "isinglass.backends.ocean:QPU",
+    "leap": "isinglass.backends.ocean:LEAP",
+    "openjij": "isinglass.backends.openjij:OPENJIJ",
+}
 _AUTO_METHOD: dict[type, Callable[[int], str]] = {
     PackingProblem: lambda size: "greedy_plus_max",
     Qubo: lambda size: "memetic",
@@ -74,12 +83,14 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Any:
-    """The module of a back end."""
+    """A back end by name."""
     if name not in _MODULES:
         near = get_close_matches(str(name), _MODULES, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"expected auto, {', '.join(_MODULES)}"
         raise BackendError(f"unknown backend {name!r}: {hint}")
-    return importlib.import_module(_MODULES[name])
+    module, _, attribute = _MODULES[name].partition(":")
+    backend = importlib.import_module(module)
+    return getattr(backend, attribute) if attribute else backend
 
 
 def available_backends() -> dict[str, Availability]:
@@ -98,8 +109,7 @@ def _plan(problem_type: type, method: str, backend: str, chosen_by: str) -> Plan
     if run is None:
         offers = sorted(m for kind, m in module.RUNNERS if kind is problem_type)
         raise BackendError(f"backend {backend!r} has no method {method!r}, it offers {', '.join(offers) or 'none'}")
-    state = module.availability()
-    if not state.available:
+    if not hasattr(module, "honours") and not (state := module.availability()).available:
         raise BackendError(f"backend {backend!r} is not available: {state.reason}")
     return Plan(method, chosen_by, backend, entry.complete({}), run)
 
@@ -107,13 +117,35 @@ def _plan(problem_type: type, method: str, backend: str, chosen_by: str) -> Plan
 def resolve(problem_type: type, size: int, method: str, backend: str, options: Mapping[str, Any]) -> Plan:
     """The plan for a problem type and size, a method (or "auto"), a back end (or "auto") and the given options."""
     chosen_by = "caller"
-    if method == "auto" and problem_type in _AUTO_METHOD:
-        method, chosen_by = _AUTO_METHOD[problem_type](size), "auto"
-    plan = _plan(problem_type, method, _AUTO_BACKEND if backend == "auto" else backend, chosen_by)
+    name = _AUTO_BACKEND if backend == "auto" else backend
+    if method == "auto":
+        implied = getattr(load(name), "IMPLIES", {}).get(problem_type)
+        if implied is not None:
+            method, chosen_by = implied, "backend"
+        elif problem_type in _AUTO_METHOD:
+            method, chosen_by = _AUTO_METHOD[problem_type](size), "auto"
+    plan = _plan(problem_type, method, name, chosen_by)
+    _check_foreign(name, method, options)
     if options:
         complete = methods.find(problem_type, method).complete(options)
         plan = Plan(plan.method, plan.chosen_by, plan.backend, complete, plan.run)
     return plan
+
+
+def _check_foreign(name: str, method: str, options: Mapping[str, Any]) -> None:
+    """Refuses a back end of others that cannot run here, or that cannot keep an option."""
+    if (honours := getattr(backend := load(name), "honours", None)) is None:
+        return
+    # A sampler that the caller made needs no solver of ours, so no token either.
+    if options.get("sampler") is None and not (state := backend.availability()).available:
+        raise BackendError(f"backend {name!r} is not available: {state.reason}")
+    known = {option.name for option in methods.find(Qubo, method).options}
+    for option, value in options.items():
+        if value is not None and option in known and option not in honours:
+            kept = ", ".join(sorted(honours & known))
+            raise BackendError(
+                f"backend {name!r} cannot honour option {option!r} of method {method!r}; it takes {kept}"
+            )
 
 
 def run_many(

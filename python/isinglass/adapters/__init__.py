@@ -1,0 +1,1 @@
+"""Frameworks that call us: thin, lazy, one file each."""
