@@ -1,7 +1,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -53,18 +55,34 @@ std::unique_ptr<EvidenceHandle> make_problem(const Array<double>& linear, const 
   return handle;
 }
 
-/// Reads, patience, node limit (-1: swaps only; 0: no limit).
-struct Plan {
+/// Reads and patience (0: by default), node limit (-1: swaps only; 0: no limit).
+struct EvidencePlan {
   std::size_t num_reads;
   std::uint32_t patience;
   std::int64_t node_limit;
 };
 
-EvidenceAnswer search(const EvidenceProblem& problem, const Plan& plan, std::uint64_t seed, Control& control) {
+EvidenceAnswer search(const EvidenceProblem& problem, const EvidencePlan& plan, std::uint64_t seed, Control& control) {
   const SwapOptions swaps{plan.num_reads, plan.patience, seed};
   if (plan.node_limit < 0) return swap_search(problem, swaps, control);
   return exact_search(problem, {swaps, static_cast<std::uint64_t>(plan.node_limit)}, control);
 }
+
+// Problems that a thread takes at a time: a few hundred microseconds of swaps.
+constexpr std::size_t kChunk = 16;
+
+/// The answers to many problems.
+struct EvidenceBatch {
+  std::vector<EvidenceAnswer> answers;
+
+  template <class Get>
+  py::array_t<double> column(Get get) const {
+    std::vector<double> values;
+    values.reserve(answers.size());
+    for (const EvidenceAnswer& answer : answers) values.push_back(get(answer));
+    return to_array<double>(values);
+  }
+};
 
 const char* stop_name(StopReason reason) {
   switch (reason) {
@@ -105,12 +123,46 @@ void register_evidence(py::module_& m) {
                              })
       .def_readonly("proved", &EvidenceAnswer::proved)
       .def_readonly("reads", &EvidenceAnswer::reads)
+      .def_readonly("patience", &EvidenceAnswer::patience)
       .def_readonly("moves", &EvidenceAnswer::moves)
       .def_readonly("nodes", &EvidenceAnswer::nodes)
       .def_readonly("dual_steps", &EvidenceAnswer::dual_steps)
       .def_property_readonly("stopped", [](const EvidenceAnswer& self) { return stop_name(self.stopped); })
       .def_readonly("search_seconds", &EvidenceAnswer::search_seconds)
       .def_readonly("proof_seconds", &EvidenceAnswer::proof_seconds);
+
+  py::class_<EvidenceBatch>(m, "EvidenceBatch")
+      .def("__len__", [](const EvidenceBatch& self) { return self.answers.size(); })
+      .def("__getitem__",
+           [](const EvidenceBatch& self, std::size_t index) {
+             if (index >= self.answers.size()) throw py::index_error();
+             return self.answers[index];
+           })
+      .def_property_readonly("values",
+                             [](const EvidenceBatch& self) {
+                               return self.column([](const EvidenceAnswer& answer) { return answer.value; });
+                             })
+      .def_property_readonly("upper_bounds",
+                             [](const EvidenceBatch& self) {
+                               return self.column([](const EvidenceAnswer& answer) {
+                                 return answer.bounded ? answer.upper_bound : std::numeric_limits<double>::quiet_NaN();
+                               });
+                             })
+      .def_property_readonly("offsets",
+                             [](const EvidenceBatch& self) {
+                               std::vector<std::size_t> offsets{0};
+                               for (const EvidenceAnswer& answer : self.answers) {
+                                 offsets.push_back(offsets.back() + answer.selection.size());
+                               }
+                               return to_array<std::int64_t>(offsets);
+                             })
+      .def_property_readonly("selections", [](const EvidenceBatch& self) {
+        std::vector<std::int32_t> selections;
+        for (const EvidenceAnswer& answer : self.answers) {
+          selections.insert(selections.end(), answer.selection.begin(), answer.selection.end());
+        }
+        return to_array<std::int64_t>(selections);
+      });
 
   m.def(
       "select_evidence",
@@ -124,20 +176,28 @@ void register_evidence(py::module_& m) {
       py::arg("time_limit"), py::arg("progress"));
   m.def(
       "select_evidence_many",
-      [](const std::vector<const EvidenceHandle*>& handles, const std::vector<std::size_t>& num_reads,
-         const std::vector<std::uint32_t>& patience, std::int64_t node_limit, const std::vector<std::uint64_t>& seeds,
-         int threads, double time_limit, const py::object& progress) {
-        if (num_reads.size() != handles.size() || patience.size() != handles.size() || seeds.size() != handles.size()) {
-          throw std::invalid_argument("num_reads, patience and seeds must have one entry a problem");
-        }
+      [](const std::vector<const EvidenceHandle*>& handles, std::size_t num_reads, std::uint32_t patience,
+         std::int64_t node_limit, const std::vector<std::uint64_t>& seeds, int threads, double time_limit,
+         const py::object& progress) {
+        if (seeds.size() != handles.size()) throw std::invalid_argument("seeds must have one entry a problem");
         return controlled(time_limit, progress, [&](Control& control) {
-          std::vector<EvidenceAnswer> answers(handles.size());
+          EvidenceBatch batch;
+          batch.answers.resize(handles.size());
           std::atomic<std::size_t> done{0};
-          parallel_for(handles.size(), threads, control, [&](std::size_t i) {
-            answers[i] = search(*handles[i]->problem, {num_reads[i], patience[i], node_limit}, seeds[i], control);
-            control.report(static_cast<double>(++done) / static_cast<double>(handles.size()));
+          const std::size_t chunks = (handles.size() + kChunk - 1) / kChunk;
+          parallel_for(chunks, threads, control, [&](std::size_t chunk) {
+            const std::size_t end = std::min(handles.size(), (chunk + 1) * kChunk);
+            for (std::size_t i = chunk * kChunk; i < end; ++i) {
+              batch.answers[i] = search(*handles[i]->problem, {num_reads, patience, node_limit}, seeds[i], control);
+            }
+            done += end - chunk * kChunk;
+            control.report(static_cast<double>(done) / static_cast<double>(handles.size()));
           });
-          return answers;
+          // What had not begun when the call was stopped says so.
+          for (EvidenceAnswer& answer : batch.answers) {
+            if (answer.patience == 0) answer.stopped = control.reason();
+          }
+          return batch;
         });
       },
       py::arg("problems"), py::arg("num_reads"), py::arg("patience"), py::arg("node_limit"), py::arg("seeds"),

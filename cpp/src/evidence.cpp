@@ -191,6 +191,11 @@ class Walker {
   SwapWalk walk_{};
 };
 
+/// Whether enough reads came to the same best value: two where no other failed, more where some did.
+bool agreed(std::size_t reached, std::size_t failed) { return reached >= 2 && (reached - 2) * 4 >= failed; }
+
+constexpr std::size_t kMostReads = 64;
+
 // Moves between two looks at the clock: about ten microseconds.
 constexpr std::int64_t kMovesPerLook = 64;
 
@@ -199,6 +204,9 @@ constexpr std::int64_t kMovesPerLook = 64;
 EvidenceAnswer swap_search(const EvidenceProblem& problem, const SwapOptions& options, Control& control) {
   EvidenceAnswer answer;
   std::int64_t best = 0;
+  std::size_t reached = 0;  // reads that came to it
+  const std::size_t most_reads = options.num_reads == 0 ? kMostReads : options.num_reads;
+  answer.patience = options.patience == 0 ? 6 + static_cast<std::uint32_t>(problem.view().max_items) : options.patience;
   if (problem.size() > 0 && problem.view().max_items > 0) {
     Walker walker(problem);
     SwapWalk& walk = walker.walk();
@@ -208,7 +216,7 @@ EvidenceAnswer swap_search(const EvidenceProblem& problem, const SwapOptions& op
     walk.add_tenure = static_cast<std::uint32_t>(std::min<std::size_t>(walk.max_items, walk.n / 4) + 1);
     walk.drop_tenure = static_cast<std::uint32_t>(walk.max_items / 4);
     walk.tenure_spread = walk.add_tenure / 2 + 1;
-    for (std::size_t read = 0; read < options.num_reads && !control.stop(); ++read) {
+    for (std::size_t read = 0; read < most_reads && !control.stop(); ++read) {
       walk.read = read;
       if (read == 0) {
         walker.begin_empty();
@@ -217,15 +225,19 @@ EvidenceAnswer swap_search(const EvidenceProblem& problem, const SwapOptions& op
       }
       bool done = false;
       while (!done && (walk.move == 0 || !control.stop())) {
-        done = evidence_kernels().walk(walk, options.patience, walk.move + kMovesPerLook);
+        done = evidence_kernels().walk(walk, answer.patience, walk.move + kMovesPerLook);
       }
       answer.moves += static_cast<std::uint64_t>(walk.move);
-      if (walk.best > best) {
+      if (read == 0 || walk.best > best) {
         best = walk.best;
+        reached = 1;
         answer.selection.assign(walk.best_chosen, walk.best_chosen + walk.best_size);
+      } else if (walk.best == best) {
+        ++reached;
       }
       ++answer.reads;
-      control.report(static_cast<double>(answer.reads) / static_cast<double>(options.num_reads));
+      control.report(static_cast<double>(answer.reads) / static_cast<double>(most_reads));
+      if (options.num_reads == 0 && agreed(reached, answer.reads - reached)) break;
     }
   }
   std::sort(answer.selection.begin(), answer.selection.end());

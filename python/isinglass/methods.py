@@ -333,7 +333,12 @@ register(
 register(Method("hybrid", Qubo, "D-Wave's hybrid service (back end leap); never run on the service by us", _SOLVER))
 
 _EVIDENCE_OPTIONS = (
-    Option("num_reads", None, count(1, _MOST_READS), "walks: one from nothing, the others from random; None: by size"),
+    Option(
+        "num_reads",
+        None,
+        count(1, _MOST_READS),
+        "walks, the first from nothing; None: until two agree, 64 at most",
+    ),
     Option("patience", None, count(1, _MOST_SWEEPS), "moves without a new best before a walk ends; None: by size"),
 )
 register(

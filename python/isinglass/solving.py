@@ -60,7 +60,7 @@ def solve(
 
     Parameters
     ----------
-    problem : PackingProblem or Qubo
+    problem : PackingProblem, EvidenceProblem or Qubo
     method : str
         A name of the table in `isinglass.methods`; "auto" picks by type and size and says so in `provenance`.
     backend : str
@@ -119,7 +119,7 @@ def solve_many(
 
     Parameters
     ----------
-    problems : iterable of PackingProblem or of Qubo
+    problems : iterable of PackingProblem, of EvidenceProblem or of Qubo
     seed : int or sequence of int, optional
         One for all, or one each.
     executor : concurrent.futures.Executor, optional
@@ -144,5 +144,8 @@ def solve_many(
         ]
         return Results([future.result() for future in futures])
     request = _request(None, time_limit, _threads(threads), certificate, memory_limit, progress)
-    requests = [request] * len(batch) if seed is None else [request._replace(seed=s) for s in seeds]
+    if len(set(seeds)) <= 1:
+        requests = [request._replace(seed=seeds[0])] * len(batch) if batch else []
+    else:
+        requests = [request._replace(seed=s) for s in seeds]
     return backends.run_many(batch, method, backend, requests, options)

@@ -107,7 +107,7 @@ TEST(evidence_stops_when_told) {
   const Instance instance(60, 20, 12, 1, false);
   const EvidenceProblem problem(instance.view);
   Control control(0.02);
-  const EvidenceAnswer answer = exact_search(problem, {{2, 20, 1}, 0}, control);
+  const EvidenceAnswer answer = exact_search(problem, {{0, 0, 1}, 0}, control);
   CHECK(answer.proved || answer.stopped == StopReason::time_limit);
   CHECK(control.seconds() < 0.5);
   CHECK(answer.upper_bound >= answer.value);

@@ -72,8 +72,10 @@ class EvidenceProblem {
 
 /// Tabu search over selections: from the best of all additions, removals and exchanges to the next.
 struct SwapOptions {
-  std::size_t num_reads = 1;   // the first begins empty, the others from random selections
-  std::uint32_t patience = 0;  // a read ends after so many moves without a new best of its own
+  // Reads; the first begins empty, the others from random selections. 0: until two have come to the same best value,
+  // and more where others did not.
+  std::size_t num_reads = 0;
+  std::uint32_t patience = 0;  // a read ends after so many moves without a new best of its own; 0: by size
   std::uint64_t seed = 0;
 };
 
@@ -84,6 +86,7 @@ struct EvidenceAnswer {
   bool bounded = false;
   bool proved = false;
   std::size_t reads = 0;
+  std::uint32_t patience = 0;
   std::uint64_t moves = 0, nodes = 0, dual_steps = 0;
   StopReason stopped = StopReason::none;
   double search_seconds = 0, proof_seconds = 0;

@@ -47,27 +47,36 @@ struct LaneBest {
   Longs gain, code;
 };
 
-template <bool kCosts>
-ISINGLASS_INLINE void scan(LaneBest& best, const std::int64_t* field, const std::int64_t* row,
-                           const std::int64_t* threshold, const std::int64_t* costs, std::int64_t room,
-                           std::int64_t loss, std::int64_t need, std::int64_t code, std::size_t stride) {
-  const Longs losses = broadcast(loss), needs = broadcast(need), rooms = broadcast(room);
-  Longs codes = broadcast(code);
-  for (std::size_t l = 0; l < kWidth; ++l) {
-#if defined(ISINGLASS_LEVEL_scalar)
-    codes += static_cast<std::int64_t>(l);
-#else
-    codes[l] += static_cast<std::int64_t>(l);
-#endif
-  }
+ISINGLASS_INLINE Longs counting() {
+  std::int64_t at[kWidth];
+  for (std::size_t l = 0; l < kWidth; ++l) at[l] = static_cast<std::int64_t>(l);
+  return load(at);
+}
+
+/// What one item leaves open: who comes in gains field + term - pair - loss, if that is more than `need`.
+struct Place {
+  const std::int64_t* field;
+  const std::int64_t* term;  // row of a term that nobody else covers
+  const std::int64_t* pair;
+  std::int64_t loss, need, room, code;
+};
+
+template <bool kCosts, bool kTerm, bool kPair>
+ISINGLASS_INLINE void scan(LaneBest& best, const Place& place, const std::int64_t* threshold, const std::int64_t* costs,
+                           Longs positions, std::size_t stride) {
+  const Longs losses = broadcast(place.loss), needs = broadcast(place.need), rooms = broadcast(place.room);
+  Longs codes = positions + place.code;
   for (std::size_t k = 0; k < stride; k += kWidth) {
-    const Longs gain = (row == nullptr ? load(field + k) : load(field + k) - load(row + k)) - losses;
+    Longs gain = load(place.field + k) - losses;
+    if constexpr (kTerm) gain += load(place.term + k);
+    if constexpr (kPair) gain -= load(place.pair + k);
     Longs bar = load(threshold + k);
     bar = bar > needs ? bar : needs;
     bar = bar > best.gain ? bar : best.gain;
     if constexpr (kCosts) bar = load(costs + k) > rooms ? broadcast(INT64_MAX) : bar;
-    best.code = gain > bar ? codes : best.code;
-    best.gain = gain > bar ? gain : best.gain;
+    const auto better = gain > bar;
+    best.code = better ? codes : best.code;
+    best.gain = better ? gain : best.gain;
     codes += static_cast<std::int64_t>(kWidth);
   }
 }
@@ -77,14 +86,6 @@ struct Move {
   std::int32_t leaves = -1;  // position in `chosen`
   std::int32_t enters = -1;
 };
-
-ISINGLASS_INLINE std::int64_t loss_of(const SwapWalk& w, std::int32_t item) {
-  std::int64_t loss = w.field[item];
-  for (std::int32_t t = w.term_start[item]; t < w.term_start[item + 1]; ++t) {
-    if (w.count[w.term_list[t]] == 1) loss += w.term_weights[w.term_list[t]];
-  }
-  return loss;
-}
 
 /// A tabu move counts when it would lead to a new best (aspiration): its gain must exceed what is missing to that.
 template <bool kCosts>
@@ -96,25 +97,45 @@ ISINGLASS_INLINE Move best_move(SwapWalk& w) {
     const Longs tabu = until > moves ? needs : broadcast(kLowest);
     store(w.threshold + k, until == broadcast(kNever) ? broadcast(INT64_MAX) : tabu);
   }
+  const Longs positions = counting();
   LaneBest best{broadcast(kLowest), broadcast(-1)};
   const auto stride = static_cast<std::int64_t>(w.stride);
   const std::int64_t left = kCosts ? w.budget - w.spent : 0;
-  if (w.size < w.max_items) scan<kCosts>(best, w.field, nullptr, w.threshold, w.costs, left, 0, kLowest, 0, w.stride);
+  if (w.size < w.max_items) {
+    const Place place{w.field, nullptr, nullptr, 0, kLowest, left, 0};
+    scan<kCosts, false, false>(best, place, w.threshold, w.costs, positions, w.stride);
+  }
   Move removal;
   for (std::size_t s = 0; s < w.size; ++s) {
     const std::int32_t item = w.chosen[s];
-    const std::int64_t loss = loss_of(w, item), floor = w.kept_until[item] > w.move ? need : kLowest;
-    if (-loss > floor && -loss > removal.gain) removal = {-loss, static_cast<std::int32_t>(s), -1};
-    const std::int64_t* field = w.field;
+    Place place{w.field,
+                nullptr,
+                w.pairs + static_cast<std::size_t>(item) * w.stride,
+                w.field[item],
+                w.kept_until[item] > w.move ? need : kLowest,
+                kCosts ? left + w.costs[item] : 0,
+                (static_cast<std::int64_t>(s) + 1) * stride};
     for (std::int32_t t = w.term_start[item]; t < w.term_start[item + 1]; ++t) {
       const std::int32_t term = w.term_list[t];
       if (w.count[term] != 1) continue;
+      place.loss += w.term_weights[term];
       const std::int64_t* row = w.term_rows + static_cast<std::size_t>(term) * w.stride;
-      for (std::size_t k = 0; k < w.stride; k += kWidth) store(w.adjusted + k, load(field + k) + load(row + k));
-      field = w.adjusted;
+      if (place.term != nullptr) {
+        for (std::size_t k = 0; k < w.stride; k += kWidth) {
+          store(w.adjusted + k, load(place.field + k) + load(place.term + k));
+        }
+        place.field = w.adjusted;
+      }
+      place.term = row;
     }
-    scan<kCosts>(best, field, w.pairs + static_cast<std::size_t>(item) * w.stride, w.threshold, w.costs,
-                 kCosts ? left + w.costs[item] : 0, loss, floor, (static_cast<std::int64_t>(s) + 1) * stride, w.stride);
+    if (-place.loss > place.need && -place.loss > removal.gain) {
+      removal = {-place.loss, static_cast<std::int32_t>(s), -1};
+    }
+    if (place.term == nullptr) {
+      scan<kCosts, false, true>(best, place, w.threshold, w.costs, positions, w.stride);
+    } else {
+      scan<kCosts, true, true>(best, place, w.threshold, w.costs, positions, w.stride);
+    }
   }
   std::int64_t gain[kWidth], code[kWidth];
   std::memcpy(gain, &best.gain, sizeof gain);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,18 +13,11 @@ from numpy.typing import NDArray
 from isinglass import _core
 from isinglass.backends import Plan, Request, available_cores
 from isinglass.problems.evidence import EvidenceProblem
-from isinglass.result import Certificate, Result, Status, gap_of
+from isinglass.result import Certificate, Result, Results, Status, gap_of
 from isinglass.version import __version__
 
 # "auto" proves where that takes no more than this, and else answers with the best it has and a bound.
 _AUTO_NODES = 300
-
-
-def swap_defaults(problem: EvidenceProblem, options: Mapping[str, Any]) -> tuple[int, int]:
-    """Reads and patience: what the caller gave, else what found the proved optimum in 99.9 % of calls."""
-    reads, patience = options["num_reads"], options["patience"]
-    size = min(problem.max_passages, len(problem))
-    return 2 if reads is None else reads, 4 + 2 * size if patience is None else patience
 
 
 class _EvidenceResult(Result):
@@ -71,7 +64,6 @@ class _EvidenceResult(Result):
     @cached_property
     def provenance(self) -> dict[str, Any]:  # type: ignore[override]
         plan, answer = self._plan, self._answer
-        num_reads, patience = swap_defaults(self._problem, plan.options)
         # What "auto" could not prove is the answer of the swaps.
         swapped = plan.chosen_by == "auto" and not answer.proved
         return {
@@ -83,8 +75,8 @@ class _EvidenceResult(Result):
             "seed": self._seed,
             "options": {key: value for key, value in plan.options.items() if value is not None},
             "version": __version__,
-            "num_reads": num_reads,
-            "patience": patience,
+            "num_reads": answer.reads,
+            "patience": answer.patience,
             "num_moves": answer.moves,
             "nodes": answer.nodes,
             "dual_steps": answer.dual_steps,
@@ -100,45 +92,76 @@ def _rebuild(fields: dict[str, Any]) -> Result:
     return Result(**fields)
 
 
-def _node_limit(plan: Plan) -> int:
-    """As the native call takes it: -1 for swaps alone, 0 for no limit."""
+class _EvidenceBatch(Results):
+    """The answers of one native batch: columns come from it whole, a `Result` is made when it is indexed."""
+
+    def __init__(
+        self,
+        problems: Sequence[EvidenceProblem],
+        batch: _core.EvidenceBatch,
+        plan: Plan,
+        seeds: Sequence[int],
+    ) -> None:
+        self._problems, self._batch, self._plan, self._seeds = problems, batch, plan, seeds
+        self._instruction_set = _core.isa()
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def _at(self, index: int) -> Result:
+        return _EvidenceResult(
+            _problem=self._problems[index],
+            _answer=self._batch[index],
+            _plan=self._plan,
+            _seed=self._seeds[index],
+            _instruction_set=self._instruction_set,
+        )
+
+    @cached_property
+    def objectives(self) -> NDArray[np.float64]:
+        return self._batch.values
+
+    @cached_property
+    def upper_bounds(self) -> NDArray[np.float64]:
+        return self._batch.upper_bounds
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        return self._batch.offsets
+
+    @cached_property
+    def selections(self) -> NDArray[np.int64]:
+        return self._batch.selections
+
+
+def _arguments(plan: Plan) -> tuple[int, int, int]:
+    """Reads, patience and node limit as the native call takes them: 0: it settles it itself; -1: swaps alone."""
+    options = plan.options
+    num_reads, patience = options["num_reads"] or 0, options["patience"] or 0
     if plan.method == "swap":
-        return -1
-    given: int | None = plan.options["node_limit"]
-    if given is None:
-        return _AUTO_NODES if plan.chosen_by == "auto" else 0
-    return given
+        return num_reads, patience, -1
+    by_default = _AUTO_NODES if plan.chosen_by == "auto" else 0
+    return num_reads, patience, options["node_limit"] or by_default
 
 
 def _select(problem: EvidenceProblem, plan: Plan, request: Request) -> Result:
     seed = secrets.randbits(64) if request.seed is None else request.seed
-    num_reads, patience = swap_defaults(problem, plan.options)
-    answer = _core.select_evidence(
-        problem.core(), num_reads, patience, _node_limit(plan), seed, request.time_limit, request.progress
-    )
+    answer = _core.select_evidence(problem.core(), *_arguments(plan), seed, request.time_limit, request.progress)
     return _EvidenceResult(_problem=problem, _answer=answer, _plan=plan, _seed=seed, _instruction_set=_core.isa())
 
 
-def _select_many(problems: Sequence[EvidenceProblem], plan: Plan, requests: Sequence[Request]) -> list[Result]:
-    if not problems:
-        return []
-    first, level = requests[0], _core.isa()
+def _select_many(problems: Sequence[EvidenceProblem], plan: Plan, requests: Sequence[Request]) -> Results:
+    first = requests[0]
     seeds = [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
-    settings = [swap_defaults(problem, plan.options) for problem in problems]
-    answers = _core.select_evidence_many(
+    batch = _core.select_evidence_many(
         [problem.core() for problem in problems],
-        [num_reads for num_reads, _ in settings],
-        [patience for _, patience in settings],
-        _node_limit(plan),
+        *_arguments(plan),
         seeds,
         first.threads or available_cores(),
         first.time_limit,
         first.progress,
     )
-    return [
-        _EvidenceResult(_problem=problem, _answer=answer, _plan=plan, _seed=seed, _instruction_set=level)
-        for problem, answer, seed in zip(problems, answers, seeds, strict=True)
-    ]
+    return _EvidenceBatch(problems, batch, plan, seeds)
 
 
 RUNNERS: dict[tuple[type, str], Any] = {(EvidenceProblem, "swap"): _select, (EvidenceProblem, "exact"): _select}
