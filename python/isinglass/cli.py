@@ -265,8 +265,21 @@ def _evaluate_options(parser: _Parser) -> None:
 
     parser.epilog = _EVALUATE_EPILOG
     parser.add_argument(
-        "files", metavar="FILE", nargs="+", help="questions: isinglass, HotpotQA, 2WikiMultiHopQA or MuSiQue"
+        "files", metavar="FILE", nargs="*", help="questions: isinglass, HotpotQA, 2WikiMultiHopQA or MuSiQue"
     )
+    parser.add_argument(
+        "--config",
+        metavar="TOML",
+        type=Path,
+        help="run a whole experiment from this file instead (files, seeds, budgets, policies, retrievers, answers)",
+    )
+    parser.add_argument(
+        "--rows",
+        metavar="TABLE",
+        type=_output,
+        help="with --config: write one row a question and policy to this .parquet or .csv file; run again, it resumes",
+    )
+    parser.add_argument("--workers", metavar="N", type=_count, default=1, help="with --config: processes (default: 1)")
     parser.add_argument(
         "--policies", metavar="A,B", type=_words, default=",".join(POLICIES), help="(default: %(default)s)"
     )
@@ -326,6 +339,10 @@ _COLUMNS = (
 def _evaluate(args: argparse.Namespace) -> int:
     from isinglass.experiments.evaluation import evaluate
 
+    if args.config is not None:
+        return _experiment(args)
+    if not args.files or args.rows is not None:
+        raise ValueError("expected question files, or --config; --rows belongs to --config")
     if args.baseline is not None and args.baseline not in args.policies:
         raise ValueError(f"--baseline must be one of --policies ({', '.join(args.policies)}), got {args.baseline!r}")
     with console.Progress("questions") as progress:
@@ -369,6 +386,52 @@ def _evaluate(args: argparse.Namespace) -> int:
 
     _emit(args, evaluation.as_dict(args.baseline), show)
     return PARTLY if evaluation.skipped or not evaluation.ids else DONE
+
+
+_EXPERIMENT_COLUMNS = (
+    ("recall\n@5", "recall@5", 4),
+    ("answer\np1", "answer_in_context_p1", 4),
+    ("answer\ndefined", "answer_in_context", 4),
+    ("gold\ndocs", "gold_doc_coverage", 4),
+    ("all\ngold", "all_gold_in_context", 4),
+    ("tokens", "tokens", 1),
+    ("F1", "f1", 3),
+)
+
+
+def _experiment(args: argparse.Namespace) -> int:
+    from isinglass.experiments.factorial import read_experiment, run_experiment
+
+    if args.files:
+        raise ValueError(f"--config names its own files, got {args.files[0]} besides")
+    experiment = read_experiment(args.config)
+    journal = None if args.rows is None else args.rows.with_name(f"{args.rows.name}.journal")
+    with console.Progress("questions") as progress:
+        outcome = run_experiment(
+            experiment, journal, keep_going=args.keep_going, workers=max(1, args.workers), progress=progress
+        )
+    for fault in (*outcome.skipped, *outcome.failed):
+        console.note(f"skipped {fault}")
+    if outcome.resumed:
+        console.note(f"taken from {journal}: {outcome.resumed} questions")
+    if args.rows is not None:
+        outcome.rows.write(args.rows)
+
+    def show() -> None:
+        means = outcome.means()
+        for dataset, budget in dict.fromkeys((mean["dataset"], mean["budget"]) for mean in means):
+            rows = [
+                [" ".join(str(mean[name]) for name in ("reader", "retriever", "policy") if name in mean)]
+                + [_figure(mean.get(name), digits) for _, name, digits in _EXPERIMENT_COLUMNS]
+                for mean in means
+                if (mean["dataset"], mean["budget"]) == (dataset, budget)
+            ]
+            title = f"{dataset}, budget {budget:.0f}; {outcome.distinct[dataset]} distinct questions"
+            console.print_table(title, ["", *(title for title, _, _ in _EXPERIMENT_COLUMNS)], rows)
+        print(f"configuration {experiment.hash[:16]}")
+
+    _emit(args, outcome.as_dict(), show)
+    return PARTLY if outcome.skipped or outcome.failed or not len(outcome.rows) else DONE
 
 
 # Three, so that the table keeps to 80 columns; --json has all.

@@ -1,0 +1,515 @@
+"""An experiment from one file: data, samples, retrievers, policies and budgets in, one table out."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, fields
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from isinglass.diagnosis.diagnosing import diagnose
+from isinglass.diagnosis.scoring import RULES
+from isinglass.diagnosis.trace import append_line, text_hash
+from isinglass.experiments.answers import Answers, with_answers, with_oracle, with_router
+from isinglass.experiments.corpus import Document
+from isinglass.experiments.datasets import Question, read_questions
+from isinglass.experiments.evaluation import DEPTHS, Plan, as_retrieved, selections
+from isinglass.experiments.retrieval import GRAPHS, POOLS, RETRIEVERS, Retrieve, by_retriever, by_run
+from isinglass.experiments.rows import Rows
+from isinglass.experiments.runs import read_run
+from isinglass.measure.candidates import GRAINS
+from isinglass.measure.pool import MEASURES, one_of
+from isinglass.measure.text import count_words
+from isinglass.policies import find_policy
+from isinglass.problems import gate
+from isinglass.records import RecordError, read_records
+
+
+@dataclass(frozen=True)
+class Retriever:
+    """One level of the factor of retrieval; see `isinglass.experiments.retrieval.by_retriever`.
+
+    Attributes
+    ----------
+    name : str
+        In the table.
+    index : str
+        "bm25", "tfidf", "cosine", "embed" or "none"; not asked where there is a run.
+    run : str or None
+        A retrieval run to take instead.
+    top_k : int
+    graph : str or None
+    nodes : int
+    truncate_dim : int or None
+    """
+
+    name: str
+    index: str = "bm25"
+    run: str | None = None
+    top_k: int = 5
+    graph: str | None = None
+    nodes: int = 48
+    truncate_dim: int | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What an experiment varies, and what it holds fixed.
+
+    Attributes
+    ----------
+    files : tuple of str
+        Question files; the name of a data set is the file's, up to the first dot.
+    policies : tuple of str
+    budgets : tuple of int
+    retrievers : tuple of Retriever
+    seeds : tuple of int
+        Each draws a sample of the questions of every file, and with them the pool that is retrieved from.
+    sample : int or None
+        Questions drawn from each file; None: all, in file order, and then one seed is all there is.
+    pool : {"file", "own"}
+        Paragraphs of the sample, or each question's own.
+    measure, candidates, backend
+        As for `isinglass.experiments.evaluation.evaluate`.
+    embed : str or None
+        MODULE:FUNCTION for retrievers with ``index = "embed"``.
+    answers : tuple of str
+        Files of a reader's answers, see `isinglass.experiments.answers`.
+    rule : str
+        By which predictions are scored.
+    oracle, router : bool
+        Add rows of the best policy a question, and of a policy chosen by features of retrieval.
+    """
+
+    files: tuple[str, ...]
+    policies: tuple[str, ...]
+    budgets: tuple[int, ...]
+    retrievers: tuple[Retriever, ...] = (Retriever("bm25"),)
+    seeds: tuple[int, ...] = (0,)
+    sample: int | None = None
+    pool: str = "own"
+    measure: str = "default"
+    candidates: str | None = None
+    backend: str = "auto"
+    embed: str | None = None
+    answers: tuple[str, ...] = ()
+    rule: str = "hotpotqa"
+    oracle: bool = False
+    router: bool = False
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the configuration: in every output."""
+        return text_hash(json.dumps(_plain(self), sort_keys=True))
+
+
+def read_experiment(path: str | Path) -> Experiment:
+    """Read an experiment from a TOML file; paths in it are relative to its folder, and `$NAME` is replaced.
+
+    Raises
+    ------
+    ValueError
+        For an unknown key, a value of another kind, a name that does not exist, or a variable that is not set.
+    OSError
+        If the file cannot be opened.
+    """
+    with open(path, "rb") as file:
+        try:
+            given = tomllib.load(file)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{path}: expected TOML, got {error}") from None
+    folder = Path(path).parent
+
+    def place(text: str) -> str:
+        expanded = os.path.expandvars(text)
+        if "$" in expanded:
+            raise ValueError(f"{path}: expected a variable that is set, got {text!r}")
+        return str(folder / expanded)
+
+    known = {field.name for field in fields(Experiment)}
+    _refuse_unknown(given, known, str(path))
+    for name in ("files", "policies", "budgets"):
+        if not given.get(name):
+            raise ValueError(f"{path}: {name} must name at least one, got {given.get(name)!r}")
+    values: dict[str, Any] = dict(given)
+    for name in ("files", "answers"):
+        values[name] = tuple(place(text) for text in _listed(given.get(name, ()), str, f"{path}: {name}"))
+    values["policies"] = tuple(find_policy(name).name for name in _listed(given["policies"], str, f"{path}: policies"))
+    values["budgets"] = tuple(
+        gate.integer("budgets", b, low=0) for b in _listed(given["budgets"], int, f"{path}: budgets")
+    )
+    values["seeds"] = tuple(_listed(given.get("seeds", [0]), int, f"{path}: seeds"))
+    levels = [_retriever(level, place, str(path)) for level in given.get("retrievers", [{"name": "bm25"}])]
+    values["retrievers"] = tuple(levels)
+    experiment = Experiment(**values)
+    _check(experiment)
+    return experiment
+
+
+def _retriever(given: Any, place: Callable[[str], str], path: str) -> Retriever:
+    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+        raise ValueError(f"{path}: a retriever must be a table with a name, got {given!r}")
+    _refuse_unknown(given, {field.name for field in fields(Retriever)}, f"{path}, retriever {given['name']!r}")
+    level = Retriever(**{**given, "run": place(given["run"]) if "run" in given else None})
+    one_of("index", level.index, RETRIEVERS)
+    if level.graph is not None:
+        one_of("graph", level.graph, GRAPHS)
+    gate.integer("top_k", level.top_k, low=1)
+    gate.integer("nodes", level.nodes, low=0)
+    return level
+
+
+def _check(experiment: Experiment) -> None:
+    one_of("measure", experiment.measure, tuple(MEASURES))
+    one_of("pool", experiment.pool, POOLS)
+    one_of("rule", experiment.rule, tuple(RULES))
+    if experiment.candidates is not None:
+        one_of("candidates", experiment.candidates, GRAINS)
+    if experiment.sample is None and len(experiment.seeds) > 1:
+        raise ValueError(f"several seeds need a sample: without one each draws all questions, got {experiment.seeds}")
+    names = [level.name for level in experiment.retrievers]
+    if len(set(names)) < len(names):
+        raise ValueError(f"retrievers must have names of their own, got {names}")
+    if experiment.oracle and not experiment.answers:
+        raise ValueError("oracle needs answers: it is the best policy by the F1 of a reader")
+
+
+def _listed(value: Any, kind: type, where: str) -> list[Any]:
+    if not isinstance(value, (list, tuple)) or not all(type(item) is kind for item in value):
+        raise ValueError(f"{where} must be a list of {kind.__name__}, got {value!r}")
+    return list(value)
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: set[str], where: str) -> None:
+    if unknown := sorted(given.keys() - known):
+        raise ValueError(f"{where}: expected the keys {', '.join(sorted(known))}, got {', '.join(unknown)}")
+
+
+class Outcome(NamedTuple):
+    """What an experiment gave.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    rows : Rows
+        One row a data set, seed, retriever, question, policy and budget (and reader, where there are answers), with
+        every measure of `isinglass.diagnose` and the features of retrieval.
+    failed : tuple of str
+        The questions that could not be processed, with the reason.
+    skipped : tuple of RecordError
+        Records of the files that could not be read.
+    distinct : dict of str to int
+        Distinct questions of each data set over all seeds: the n that inference has.
+    resumed : int
+        Questions that the journal had already.
+    """
+
+    experiment: Experiment
+    rows: Rows
+    failed: tuple[str, ...]
+    skipped: tuple[RecordError, ...]
+    distinct: dict[str, int]
+    resumed: int
+
+    def means(self) -> list[dict[str, Any]]:
+        """The mean of every measure, where it is defined, over questions and seeds: one dict for each data set, budget,
+        retriever, policy and reader."""
+        rows = self.rows
+        by = [name for name in ("dataset", "budget", "reader", "retriever", "policy") if name in rows]
+        group = rows.keys(by)
+        means = []
+        for number in dict.fromkeys(group.tolist()):
+            of_one = rows.take(group == number)
+            mean: dict[str, Any] = {name: of_one[name][0] for name in by} | {"rows": len(of_one)}
+            for name, values in of_one.columns.items():
+                if values.dtype != object and name not in (*by, "seed"):
+                    known = values[~np.isnan(values)]
+                    mean[name] = float(known.mean()) if len(known) else None
+            means.append(mean)
+        return means
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "config": self.experiment.hash,
+            "settings": _plain(self.experiment),
+            "questions": self.distinct,
+            "rows": len(self.rows),
+            "resumed": self.resumed,
+            "failed": list(self.failed),
+            "skipped": len(self.skipped),
+            "skipped_records": [
+                {"file": fault.file, "line": fault.line, "reason": fault.reason} for fault in self.skipped
+            ],
+            "undefined": {
+                name: int(np.isnan(values).sum())
+                for name, values in self.rows.columns.items()
+                if values.dtype != object
+            },
+            "means": self.means(),
+        }
+
+
+class _Task(NamedTuple):
+    key: tuple[str, int, str, str]
+    question: Question
+    retrieved: list[Document]
+    depths: tuple[int, ...]
+    plan: Plan
+
+
+def run_experiment(
+    experiment: Experiment,
+    journal: str | Path | None = None,
+    *,
+    keep_going: bool = False,
+    workers: int = 1,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Outcome:
+    """Run an experiment, or what is left of it.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    journal : path, optional
+        A file that gets one line a finished question. Lines of the same configuration and data are not computed again.
+    keep_going : bool
+        Pass over records and questions that fail.
+    workers : int
+        Processes that pack; 1: this one.
+    executor : concurrent.futures.Executor, optional
+        Packs instead (Dask, MPI, ...).
+    progress : callable, optional
+        Called with (questions done, questions in all).
+
+    Returns
+    -------
+    Outcome
+    """
+    packing = _packing_hash(experiment)
+    done = _journalled(journal, packing)
+    resumed = 0
+    results: dict[tuple[str, int, str, str], list[dict[str, Any]] | str] = {}
+    skipped: list[RecordError] = []
+    distinct: dict[str, set[str]] = {}
+    order: list[tuple[str, int, str, str]] = []
+    samples = []
+    for path in experiment.files:
+        questions, faults = read_questions(path, keep_going=keep_going)
+        skipped.extend(faults)
+        dataset = Path(path).name.partition(".")[0]
+        if dataset in distinct:
+            raise ValueError(f"files must have names of their own, got {dataset!r} twice")
+        distinct[dataset] = set()
+        for seed in experiment.seeds:
+            drawn = _sample(questions, experiment.sample, seed)
+            distinct[dataset].update(question.id for question in drawn)
+            samples.append((dataset, seed, drawn, questions))
+    total = sum(len(drawn) for _, _, drawn, _ in samples) * len(experiment.retrievers)
+
+    def tasks() -> Iterator[_Task]:
+        nonlocal resumed
+        plan = Plan(
+            experiment.policies, experiment.budgets, experiment.measure, experiment.candidates, None,
+            experiment.backend, None,
+        )  # fmt: skip
+        for dataset, seed, drawn, questions in samples:
+            for level in experiment.retrievers:
+                retrieve: Retrieve | None = None
+                for question in drawn:
+                    key = (dataset, seed, level.name, question.id)
+                    order.append(key)
+                    if key in done:
+                        results[key] = done[key]
+                        resumed += 1
+                        continue
+                    retrieve = retrieve or _retrieve(experiment, level, drawn, questions)
+                    try:
+                        retrieved = retrieve(question)
+                    except (ValueError, KeyError) as error:
+                        results[key] = _fault(key, error, keep_going)
+                        continue
+                    yield _Task(key, question, retrieved, (*DEPTHS, level.top_k), plan)
+
+    def finish(key: tuple[str, int, str, str], rows: list[dict[str, Any]] | ValueError) -> None:
+        if isinstance(rows, ValueError):
+            results[key] = _fault(key, rows, keep_going)
+        else:
+            results[key] = rows
+            if journal is not None:
+                append_line(journal, json.dumps({"config": packing, "key": key, "rows": rows}))
+        if progress is not None:
+            progress(len(results), total)
+
+    own = ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers > 1 and executor is None else None
+    try:
+        for key, rows in _packed(tasks(), executor or own, workers):
+            finish(key, rows)
+    finally:
+        if own is not None:
+            own.shutdown(cancel_futures=True)
+    if progress is not None:
+        progress(len(results), total)
+    packed = Rows.of(row for key in order if not isinstance(found := results[key], str) for row in found)
+    golds = {(dataset, question.id): question.answers for dataset, _, drawn, _ in samples for question in drawn}
+    completed = _completed(experiment, packed, golds)
+    failed = tuple(found for key in order if isinstance(found := results[key], str))
+    return Outcome(
+        experiment, completed, failed, tuple(skipped), {name: len(ids) for name, ids in distinct.items()}, resumed
+    )
+
+
+def _completed(experiment: Experiment, rows: Rows, golds: Mapping[tuple[str, str], Sequence[str]]) -> Rows:
+    """With answers, and the policies that are made of others."""
+    if not len(rows):
+        return rows
+    if experiment.answers:
+        rows = with_answers(rows, Answers.read(experiment.answers), golds, experiment.rule)
+    if experiment.router:
+        rows = with_router(rows, "f1" if experiment.answers else "answer_in_context_p1")
+    if experiment.oracle:
+        rows = with_oracle(rows)
+    return Rows({**rows.columns, "config": [experiment.hash] * len(rows)})
+
+
+def _packed(
+    tasks: Iterator[_Task], executor: Executor | None, workers: int
+) -> Iterator[tuple[tuple[str, int, str, str], list[dict[str, Any]] | ValueError]]:
+    if executor is None:
+        for task in tasks:
+            yield task.key, _pack(task)
+        return
+    running: dict[Future[list[dict[str, Any]] | ValueError], tuple[str, int, str, str]] = {}
+    exhausted = False
+    while running or not exhausted:
+        # A few tasks ahead of the workers: retrieval goes on while they pack, and little waits in memory.
+        while not exhausted and len(running) < 4 * workers + 4:
+            upcoming = next(tasks, None)
+            if upcoming is None:
+                exhausted = True
+            else:
+                running[executor.submit(_pack, upcoming)] = upcoming.key
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            yield running.pop(future), future.result()
+
+
+def _pack(task: _Task) -> list[dict[str, Any]] | ValueError:
+    """The rows of one question under one retriever, or the error: it must travel between processes as a value."""
+    dataset, seed, retriever, _ = task.key
+    question, retrieved = task.question, as_retrieved(task.retrieved)
+    of_retrieval = {
+        "question_tokens": count_words(question.question),
+        "retrieved_tokens": sum(count_words(document.text) for document in retrieved),
+        "hits": sum(len(document.hits) for document in task.retrieved),
+    }
+    rows = []
+    try:
+        for policy, budget, picked, pool in selections(question, task.retrieved, task.plan):
+            measured = diagnose(picked, question, retrieved, depths=sorted(set(task.depths))).as_dict()
+            del measured["id"]
+            strongest = np.sort(pool.relevance)[::-1]
+            rows.append(
+                {
+                    "dataset": dataset, "seed": seed, "retriever": retriever, "question": question.id,
+                    "policy": policy, "budget": budget,
+                    **{name: value for name, value in measured.items() if value is not None},
+                    **of_retrieval,
+                    "candidates": len(pool),
+                    "top_relevance": float(strongest[0]) if len(pool) else 0.0,
+                    "relevance_margin": float(strongest[0] - strongest[:10].mean()) if len(pool) else 0.0,
+                }
+            )  # fmt: skip
+    except ValueError as error:
+        return error
+    return rows
+
+
+def _retrieve(
+    experiment: Experiment, level: Retriever, drawn: Sequence[Question], questions: Sequence[Question]
+) -> Retrieve:
+    published = MEASURES[experiment.measure].published
+    if level.run is not None:
+        run = read_run(level.run)
+        missing = [question.id for question in drawn if question.id not in run]
+        if missing:
+            raise ValueError(f"{level.run}: expected a list for every question, got none for {missing[0]!r}")
+        return by_run(run, questions, pool=None, top_k=level.top_k, published=published)
+    embed = None if experiment.embed is None else _function(experiment.embed)
+    return by_retriever(
+        drawn, level.index, pool=experiment.pool, top_k=level.top_k, published=published, embed=embed,
+        truncate_dim=level.truncate_dim, graph=level.graph, nodes=level.nodes,
+    )  # fmt: skip
+
+
+def _sample(questions: Sequence[Question], size: int | None, seed: int) -> list[Question]:
+    """In file order; all where there are no more."""
+    if size is None or size >= len(questions):
+        return list(questions)
+    chosen = np.random.default_rng(seed).choice(len(questions), size=size, replace=False)
+    return [questions[i] for i in sorted(chosen.tolist())]
+
+
+def _fault(key: tuple[str, int, str, str], error: Exception, keep_going: bool) -> str:
+    dataset, seed, retriever, question = key
+    reason = f"{dataset}, seed {seed}, {retriever}, question {question!r}: {error}"
+    if not keep_going:
+        raise ValueError(reason) from error
+    return reason
+
+
+def _packing_hash(experiment: Experiment) -> str:
+    """Of what the packed rows depend on, contents of files included; answers come later."""
+    plain = _plain(experiment)
+    for name in ("answers", "rule", "oracle", "router"):
+        del plain[name]
+    used = [*experiment.files, *(level.run for level in experiment.retrievers if level.run is not None)]
+    return text_hash(json.dumps([plain, [_file_hash(path) for path in used]], sort_keys=True))
+
+
+def _file_hash(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _plain(experiment: Experiment) -> dict[str, Any]:
+    """For a hash: file names without their folders, which differ between machines."""
+    plain = {**vars(experiment), "retrievers": [dict(vars(level)) for level in experiment.retrievers]}
+    for name in ("files", "answers"):
+        plain[name] = [Path(path).name for path in plain[name]]
+    for level in plain["retrievers"]:
+        level["run"] = None if level["run"] is None else Path(level["run"]).name
+    return plain
+
+
+def _journalled(journal: str | Path | None, packing: str) -> dict[tuple[str, int, str, str], list[dict[str, Any]]]:
+    if journal is None or not Path(journal).exists():
+        return {}
+    held: dict[tuple[str, int, str, str], list[dict[str, Any]]] = {}
+    for _, record in read_records(journal):
+        # A line that a crash cut short is computed again.
+        if not isinstance(record, RecordError) and record.get("config") == packing:
+            dataset, seed, retriever, question = record["key"]
+            held[dataset, seed, retriever, question] = record["rows"]
+    return held
+
+
+def _function(text: str) -> Callable[..., Any]:
+    module, _, name = text.partition(":")
+    if "" not in sys.path:  # an installed command does not look in the folder that it is called from
+        sys.path.insert(0, "")
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"embed must be MODULE:FUNCTION, got {text!r}: {error}") from None
+    return found

@@ -1,0 +1,261 @@
+"""Experiments from one file: what they vary, that they resume, and what they add from a reader's answers."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import isinglass as ig
+import numpy as np
+import pytest
+from isinglass.cli import main
+from isinglass.experiments.answers import Answers, with_oracle, with_router
+from isinglass.experiments.evaluation import evaluate
+from isinglass.experiments.factorial import read_experiment, run_experiment
+from isinglass.experiments.rows import Rows
+from isinglass.experiments.statistics import contrast, intervention_table
+from isinglass.records import RecordError
+
+SAMPLE = Path(ig.__file__).parent / "sample" / "questions.jsonl"
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "questions.jsonl").write_text(SAMPLE.read_text())
+
+    def write(extra="", retrievers=True):
+        levels = """
+[[retrievers]]
+name = "chunk"
+index = "tfidf"
+
+[[retrievers]]
+name = "ACE"
+index = "tfidf"
+graph = "ace"
+nodes = 24
+"""
+        path = tmp_path / "experiment.toml"
+        path.write_text(
+            'files = ["questions.jsonl"]\npolicies = ["focused", "submodular"]\nbudgets = [40, 80]\nmeasure = "p1"\n'
+            + f'pool = "file"\n{extra}\n{levels if retrievers else ""}'
+        )
+        return path
+
+    return write
+
+
+def test_every_combination_is_one_row_a_question(config):
+    outcome = run_experiment(read_experiment(config()))
+    rows = outcome.rows
+    assert len(rows) == 12 * 2 * 2 * 2
+    assert outcome.distinct == {"questions": 12}
+    assert set(rows.distinct("retriever")) == {"chunk", "ACE"}
+    assert rows.distinct("budget") == [40.0, 80.0]
+    assert (rows["tokens"] <= rows["budget"]).all()
+    assert (rows.where(retriever="ACE")["hits"] > 0).all()
+    assert (rows.where(retriever="chunk")["hits"] == 0).all()
+    assert set(rows.distinct("config")) == {outcome.experiment.hash}
+    assert "f1" not in rows
+    assert (rows["grounded"] == 1).all()
+
+
+def test_rows_agree_with_evaluate(config, tmp_path):
+    rows = run_experiment(read_experiment(config())).rows.where(retriever="chunk")
+    evaluation = evaluate(
+        tmp_path / "questions.jsonl", policies=["focused", "submodular"], budgets=[40, 80], measure="p1",
+        retriever="tfidf", pool="file",
+    )  # fmt: skip
+    for (policy, budget), columns in evaluation.rows.items():
+        mine = rows.where(policy=policy, budget=budget)
+        for theirs, name in (
+            ("gold_doc_coverage",) * 2,
+            ("answer_in_context.p1", "answer_in_context_p1"),
+            ("tokens",) * 2,
+        ):
+            np.testing.assert_array_equal(mine[name], columns[theirs])
+
+
+def test_seeds_draw_samples_and_pools(config):
+    outcome = run_experiment(read_experiment(config("seeds = [42, 13, 7]\nsample = 5", retrievers=False)))
+    drawn = [tuple(outcome.rows.where(seed=seed).distinct("question")) for seed in (42, 13, 7)]
+    assert [len(ids) for ids in drawn] == [5, 5, 5]
+    assert len(set(drawn)) == 3
+    assert outcome.distinct["questions"] == len({name for ids in drawn for name in ids})
+    a, b = (outcome.rows.where(policy=policy, budget=40) for policy in ("submodular", "focused"))
+    found = contrast(a, b, "gold_doc_coverage")
+    assert (found.n, found.clusters) == (15, outcome.distinct["questions"])
+
+
+def test_an_experiment_resumes_from_its_journal(config, tmp_path):
+    journal = tmp_path / "rows.csv.journal"
+    experiment = read_experiment(config())
+    whole = run_experiment(experiment)
+    run_experiment(experiment, journal)
+    lines = journal.read_text().splitlines(keepends=True)
+    assert len(lines) == 24
+    journal.write_text("".join(lines[:10]) + lines[10][: len(lines[10]) // 2])
+    again = run_experiment(experiment, journal)
+    assert again.resumed == 10
+    assert list(map(repr, again.rows)) == list(map(repr, whole.rows))
+    assert run_experiment(experiment, journal).resumed == 24
+    # Another configuration does not take these lines.
+    other = read_experiment(config('candidates = "sentences"'))
+    assert run_experiment(other, journal).resumed == 0
+    # Nor do other data under the same name.
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text("".join(questions.read_text().splitlines(keepends=True)[:-1]))
+    assert run_experiment(experiment, journal).resumed == 0
+
+
+def test_workers_give_the_same_table(config):
+    experiment = read_experiment(config())
+    alone = run_experiment(experiment)
+    seen = []
+    with ThreadPoolExecutor(3) as threads:
+        many = run_experiment(
+            experiment, executor=threads, workers=3, progress=lambda done, total: seen.append((done, total))
+        )
+    assert list(map(repr, many.rows)) == list(map(repr, alone.rows))
+    assert seen[-1] == (24, 24)
+
+
+@pytest.mark.full
+def test_processes_give_the_same_table(config):
+    experiment = read_experiment(config())
+    alone, many = (run_experiment(experiment, workers=workers) for workers in (1, 2))
+    assert list(map(repr, many.rows)) == list(map(repr, alone.rows))
+
+
+def answer_file(tmp_path, records):
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return 'answers = ["answers.jsonl"]'
+
+
+def test_answers_are_scored_and_join_the_rows(config, tmp_path):
+    questions = [json.loads(line) for line in SAMPLE.read_text().splitlines()]
+    extra = answer_file(
+        tmp_path,
+        [{"question": q["id"], "policy": "submodular", "prediction": q["answers"][0]} for q in questions]
+        + [{"question": q["id"], "policy": "focused", "em": 0, "f1": 0.25} for q in questions]
+        + [{"question": questions[0]["id"], "policy": "focused", "budget": 80, "em": 0, "f1": 0.5}],
+    )
+    rows = run_experiment(read_experiment(config(extra + "\noracle = true\nrouter = true"))).rows
+    right = rows.where(policy="submodular")
+    assert (right["em"] == 1).all()
+    assert set(right.distinct("failure")) == {"right"}
+    wrong = rows.where(policy="focused")
+    assert "in_context_wrong" in wrong.distinct("failure")
+    assert wrong.where(question=questions[0]["id"], budget=80)["f1"].tolist() == [0.5, 0.5]
+    assert wrong.where(question=questions[0]["id"], budget=40)["f1"].tolist() == [0.25, 0.25]
+    table = intervention_table(rows.where(retriever="chunk", budget=40), "submodular", "focused")
+    assert table["questions"]["f1"].estimate == pytest.approx(0.75)
+    oracle = rows.where(policy="oracle")
+    assert len(oracle) == 12 * 2
+    assert (oracle["f1"] == 1).all()
+    # Of the two equally right, the one with fewer tokens.
+    for row in oracle.where(budget=80):
+        rivals = rows.where(policy="submodular", question=row["question"], budget=80)
+        assert row["tokens"] == rivals["tokens"].min()
+    router = rows.where(policy="router")
+    assert len(router) == 12 * 2
+    assert (router["f1"] == 1).all()  # it learns that one policy is always right
+
+
+def test_a_router_sees_nothing_of_its_own_fold():
+    rng = np.random.default_rng(2)
+    records = []
+    for q in range(200):
+        hard = float(q % 2)
+        for policy in ("a", "b"):
+            good = (policy == "a") == bool(hard)
+            records.append(
+                {
+                    "dataset": "d",
+                    "question": f"q{q}",
+                    "retriever": "r",
+                    "policy": policy,
+                    "budget": 1,
+                    "top_relevance": hard,
+                }
+                | {"hits": rng.random(), "f1": float(good) + 0.01 * rng.random(), "em": 0.0, "tokens": 1}
+            )
+    rows = with_router(Rows.of(records), "f1")
+    assert rows.where(policy="router")["f1"].mean() > 0.99
+    assert with_oracle(rows).where(policy="oracle")["f1"].mean() == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ("colour = 1", "expected the keys answers, backend, .* got colour"),
+        ("seeds = [1, 2]", "several seeds need a sample"),
+        ("oracle = true", "oracle needs answers"),
+        ('answers = ["$NO_SUCH_VARIABLE/x"]', "expected a variable that is set"),
+        ('rule = "bleu"', "rule must be one of"),
+        ('seeds = "42"', "seeds must be a list of int"),
+        ("answers = [", "expected TOML"),
+    ],
+)
+def test_bad_configurations_are_named(config, extra, message):
+    with pytest.raises(ValueError, match=message):
+        read_experiment(config(extra, retrievers=False))
+
+
+def test_bad_retrievers_and_answers_are_named(config, tmp_path):
+    path = config(retrievers=False)
+    for level, message in (
+        ('name = "x"\nindex = "bm52"', "index must be one of"),
+        ('name = "x"\ntop_k = 0', "top_k"),
+        ('index = "bm25"', "a retriever must be a table with a name"),
+        ('name = "x"\ndepth = 5', "retriever 'x': expected the keys"),
+    ):
+        path.write_text(config(retrievers=False).read_text() + f"[[retrievers]]\n{level}\n")
+        with pytest.raises(ValueError, match=message):
+            read_experiment(path)
+    (tmp_path / "a.jsonl").write_text('{"question": "x"}\n')
+    with pytest.raises(RecordError, match="line 1: expected question, and prediction or em and f1"):
+        Answers.read([str(tmp_path / "a.jsonl")])
+    with pytest.raises(ValueError, match="expected one answer for question 'x'"):
+        Answers([{"question": "x", "em": 1, "f1": 1}] * 2)
+
+
+def test_the_command_line_runs_an_experiment(config, tmp_path, capsys):
+    rows = tmp_path / "rows.parquet"
+    assert main(["evaluate", "--config", str(config()), "--rows", str(rows)]) == 0
+    shown = capsys.readouterr()
+    assert "questions, budget 40; 12 distinct questions" in shown.out
+    assert "ACE submodular" in shown.out
+    assert main(["evaluate", "--config", str(config()), "--rows", str(rows), "--json"]) == 0
+    again = capsys.readouterr()
+    report = json.loads(again.out)
+    assert report["resumed"] == 24
+    assert "24 questions" in again.err
+    assert report["questions"] == {"questions": 12}
+    assert len(report["means"]) == 8
+    table = Rows.read(rows)
+    assert len(table) == report["rows"] == 96
+    assert set(table.distinct("config")) == {report["config"]}
+    assert main(["evaluate", str(SAMPLE), "--config", str(config())]) == 2
+    assert main(["evaluate"]) == 2
+    assert "expected question files, or --config" in capsys.readouterr().err
+
+
+def test_published_rows_from_a_configuration(data, tmp_path):
+    path = tmp_path / "2wiki.toml"
+    path.write_text(
+        f"""
+files = ["{data}/qa/2wiki_dev.jsonl.gz"]
+policies = ["focused", "submodular"]
+budgets = [160]
+measure = "p1"
+[[retrievers]]
+name = "bm25"
+run = "{data}/runs/2wiki_dev_own_bm25.jsonl"
+"""
+    )
+    outcome = run_experiment(read_experiment(path))
+    means = {mean["policy"]: mean for mean in outcome.means()}
+    assert means["submodular"]["answer_in_context_p1"] == pytest.approx(0.4796, abs=5e-5)
+    assert means["submodular"]["gold_doc_coverage"] == pytest.approx(0.6635, abs=5e-5)
+    assert means["submodular"]["recall@5"] == pytest.approx(0.7460, abs=5e-5)
+    assert means["focused"]["answer_in_context_p1"] == pytest.approx(0.4615, abs=5e-3)
