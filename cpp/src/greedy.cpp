@@ -68,9 +68,10 @@ class Run {
   Packing solve() {
     start(kNone);
     first_pass();
-    online_bound();
     run_greedy();
     online_bound();
+    // Of longer runs the bound where the gains were refreshed is nearly always the better one.
+    if (w_.values.size() <= 2 * kRefreshAfter) online_bound_at_start();
     if (options_.plus_max) {
       improve_by_max();
     } else {
@@ -320,6 +321,9 @@ class Run {
       while (known + 1 < w_.num_snapshots && w_.snapshots[known + 1].picks <= size - start_size_) ++known;
       if (w_.values[size - start_size_] + w_.snapshots[known].largest + slack > value_) break;
     }
+    // Beside the whole greedy set nothing fits that adds anything.
+    if (size == last) return;
+    const double greedy_value = value_;
     double best_value = value_;
     std::size_t best_size = last;
     Item best = kNone;
@@ -344,12 +348,15 @@ class Run {
           }
         }
       }
-      if (size == last || stop()) break;
+      if (size + 1 == last || stop()) break;
       take(path[size], path_gains[size]);
       std::erase_if(w_.unpicked, [&](Item item) { return item == path[size] || !w_.purse.fits(item); });
     }
     if (best == kNone) {
-      rewind(last);
+      // The answer is the greedy set; nothing asks for its state.
+      w_.picked.assign(path.begin(), path.end());
+      w_.picked_gains.assign(path_gains.begin(), path_gains.end());
+      value_ = greedy_value;
       return;
     }
     rewind(best_size);
@@ -423,9 +430,22 @@ class Run {
     const double begin = control_.seconds();
     w_.knapsack.clear();
     for (Item item : w_.unpicked) w_.knapsack.push(item, w_.gain[index(item)]);
-    const double slack = problem_.gain_slack() * static_cast<double>(problem_.size() + 1);
-    bound_.lower_to(value_ + w_.knapsack.solve() + slack, BoundMethod::online);
+    lower_bound_to(value_ + w_.knapsack.solve());
     bound_seconds_ += control_.seconds() - begin;
+  }
+
+  void online_bound_at_start() {
+    if (!complete_) return;
+    w_.knapsack.clear();
+    for (std::size_t i = 0; i < problem_.size(); ++i) {
+      if (problem_.eligible()[i]) w_.knapsack.push(static_cast<Item>(i), w_.first_gain[i]);
+    }
+    lower_bound_to(w_.values.front() + w_.knapsack.solve());
+  }
+
+  void lower_bound_to(double value) {
+    const double slack = problem_.gain_slack() * static_cast<double>(problem_.size() + 1);
+    bound_.lower_to(value + slack, BoundMethod::online);
   }
 
   void certify(Packing& out) {

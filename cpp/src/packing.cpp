@@ -52,6 +52,7 @@ double rounded(const std::vector<double>& partials) {
 
 PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
   const std::size_t n = view.n;
+  double largest_degree = 0;
   double largest_gain = 0;  // of any item, summed over the terms: what rounding errors are relative to
 
   if (!view.relevance.empty()) {
@@ -96,10 +97,17 @@ PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
   if (view.has_similarity()) {
     if (view.representation_weight > 0) {
       cap_.assign(padded(n), 0.0);
+      const bool dense = view.similarity != nullptr;
+      degree_.assign(dense ? n : 0, 0.0);
+      peak_.assign(dense ? padded(n) : 0, 0.0);
+      tight_.assign(dense ? padded(n) / kLanes : 0, 0);
       for (std::size_t i = 0; i < n; ++i) {
         double degree;
-        if (view.similarity != nullptr) {
-          degree = packing_kernels().row_sum(row(i), row_length_);
+        if (dense) {
+          degree = degree_[i] = packing_kernels().row_sum(row(i), row_length_);
+          peak_[i] = static_cast<double>(*std::max_element(row(i), row(i) + n));
+          if (view.saturation * degree < peak_[i]) tight_[i / kLanes] = 1;
+          largest_degree = std::max(largest_degree, degree);
         } else {
           LaneSum s;
           for_row(view, i, [&](std::size_t, float value, std::size_t k) { s.add(k, static_cast<double>(value)); });
@@ -109,7 +117,8 @@ PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
       }
       total_cap_ = sum(std::span<const double>(cap_).first(n));
       representation_scale_ = ratio_or_zero(view.representation_weight, total_cap_);
-      largest_gain += representation_scale_ * total_cap_;
+      // A gain is a degree less its excess, so it rounds like the degree.
+      largest_gain += representation_scale_ * (total_cap_ + 2 * largest_degree);
     }
     if (view.facility_location_weight > 0) {
       LaneSum s;
@@ -145,6 +154,8 @@ void PackingState::reset(const PackingProblem& problem) {
   kernels_ = &packing_kernels();
   const PackingView& view = problem.view();
   headroom_.assign(problem.cap().begin(), problem.cap().end());
+  tight_.assign(problem.tight().begin(), problem.tight().end());
+  list_tight_blocks();
   if (problem.facility_scale() > 0) nearest_.assign(padded(view.n), 0.0f);
   covered_mask_ = 0;
   if (problem.coverage_scale() > 0 && !problem.bitmask_coverage()) covered_.assign(view.term_weights.size(), 0);
@@ -165,7 +176,36 @@ double PackingState::coverage_gain(std::size_t item) const {
   return s.total();
 }
 
-double PackingState::represented(std::size_t item) const {
+void PackingState::list_tight_blocks() {
+  blocks_.clear();
+  for (std::size_t b = 0; b < tight_.size(); ++b) {
+    if (tight_[b]) blocks_.push_back(static_cast<std::int32_t>(b));
+  }
+}
+
+/// sum_i min(row_i, headroom_i) as the sum of the row less what finds no room. Where nothing is near its cap that is
+/// the sum of the row, without a look at it.
+void PackingState::represented(std::span<const Item> items, double* gains) const {
+  const std::span<const double> degree = problem_->degree();
+  constexpr std::size_t kSlice = 64;
+  const float* rows[kSlice];
+  for (std::size_t begin = 0; begin < items.size(); begin += kSlice) {
+    const auto slice = items.subspan(begin, std::min(kSlice, items.size() - begin));
+    double* out = gains + begin;
+    if (blocks_.empty()) {
+      std::fill_n(out, slice.size(), 0.0);
+    } else {
+      for (std::size_t k = 0; k < slice.size(); ++k) rows[k] = problem_->row(static_cast<std::size_t>(slice[k]));
+      kernels_->excess(rows, slice.size(), blocks_.data(), blocks_.size(), headroom_.data(), problem_->row_length(),
+                       out);
+    }
+    for (std::size_t k = 0; k < slice.size(); ++k) {
+      out[k] = std::max(0.0, degree[static_cast<std::size_t>(slice[k])] - out[k]);
+    }
+  }
+}
+
+double PackingState::represented_sparsely(std::size_t item) const {
   LaneSum s;
   for_row(problem_->view(), item, [&](std::size_t i, float value, std::size_t k) {
     s.add(k, std::min(static_cast<double>(value), headroom_[i]));
@@ -187,17 +227,14 @@ double PackingState::nearer(std::size_t item) const {
 void PackingState::gains(std::span<const Item> items, double* gains) const {
   const PackingView& view = problem_->view();
   const bool dense = problem_->representation_scale() > 0 && view.similarity != nullptr;
-  if (dense) {
-    kernels_->saturated_gains(problem_->rows(), items.data(), items.size(), headroom_.data(), problem_->row_length(),
-                              gains);
-  }
+  if (dense) represented(items, gains);
   for (std::size_t k = 0; k < items.size(); ++k) {
     const auto j = static_cast<std::size_t>(items[k]);
     double total = 0;
     if (problem_->relevance_scale() > 0) total += problem_->relevance_scale() * view.relevance[j];
     if (problem_->coverage_scale() > 0) total += problem_->coverage_scale() * coverage_gain(j);
     if (problem_->representation_scale() > 0) {
-      total += problem_->representation_scale() * (dense ? gains[k] : represented(j));
+      total += problem_->representation_scale() * (dense ? gains[k] : represented_sparsely(j));
     }
     if (problem_->diversity_scale() > 0) {
       const auto group = static_cast<std::size_t>(view.groups[j]);
@@ -220,7 +257,9 @@ void PackingState::add(Item item) {
   }
   if (problem_->representation_scale() > 0) {
     if (view.similarity != nullptr) {
-      kernels_->saturated_add(problem_->row(j), headroom_.data(), problem_->row_length());
+      kernels_->saturated_add(problem_->row(j), problem_->peak().data(), headroom_.data(), tight_.data(),
+                              problem_->row_length());
+      if (blocks_.size() < tight_.size()) list_tight_blocks();
     } else {
       for_row(view, j, [&](std::size_t i, float value, std::size_t) {
         headroom_[i] = std::max(0.0, headroom_[i] - static_cast<double>(value));

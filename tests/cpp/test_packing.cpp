@@ -79,11 +79,16 @@ TEST(kernels_agree_on_every_level) {
   for (std::size_t n : {1, 2, 15, 16, 17, 33, 200}) {
     const std::size_t full = (n + 15) / 16 * 16;
     std::vector<float> row(n), nearest(full, 0.0f);
-    std::vector<double> headroom(full, 0.0);
+    std::vector<double> headroom(full, 0.0), peak(full, 0.0);
+    std::vector<std::int32_t> blocks;  // all but the second
+    for (std::size_t b = 0; b < full / 16; ++b) {
+      if (b != 1) blocks.push_back(static_cast<std::int32_t>(b));
+    }
     for (std::size_t i = 0; i < n; ++i) {
       row[i] = static_cast<float>(uniform(1, static_cast<std::uint32_t>(i)));
       headroom[i] = uniform(2, static_cast<std::uint32_t>(i));
       nearest[i] = static_cast<float>(uniform(3, static_cast<std::uint32_t>(i)));
+      peak[i] = i % 32 < 16 ? 0.0 : uniform(5, static_cast<std::uint32_t>(i));
     }
     std::vector<float> three(3 * n);
     for (std::size_t i = 0; i < three.size(); ++i)
@@ -93,11 +98,13 @@ TEST(kernels_agree_on_every_level) {
       force_level(name(candidate));
       const PackingKernels& k = packing_kernels();
       std::vector<double> after = headroom, mass = headroom;
-      k.saturated_add(row.data(), after.data(), n);
+      std::vector<std::uint8_t> tight(full / 16, 0);
+      k.saturated_add(row.data(), peak.data(), after.data(), tight.data(), n);
       k.accumulate(row.data(), 0.3, mass.data(), n);
       std::vector<double> got(6);
-      const std::vector<std::int32_t> items{0, 1, 2, 0, 1, 2};  // four together, then one by one
-      k.saturated_gains(three.data(), items.data(), items.size(), headroom.data(), n, got.data());
+      const float* const rows[] = {three.data(), three.data() + n, three.data() + 2 * n,
+                                   three.data(), three.data() + n, three.data() + 2 * n};  // four, then one by one
+      k.excess(rows, 6, blocks.data(), blocks.size(), headroom.data(), n, got.data());
       CHECK(got[0] == got[3] && got[1] == got[4] && got[2] == got[5]);
       for (double value : {k.row_sum(row.data(), n), k.facility_gain(row.data(), nearest.data(), n),
                            k.dot(row.data(), nearest.data(), n),
@@ -105,6 +112,7 @@ TEST(kernels_agree_on_every_level) {
         got.push_back(value);
       }
       got.insert(got.end(), after.begin(), after.end());
+      got.insert(got.end(), tight.begin(), tight.end());
       got.insert(got.end(), mass.begin(), mass.end());
       if (expected.empty()) expected = got;
       CHECK(got == expected);  // to the bit

@@ -77,6 +77,10 @@ class PackingProblem {
 
   std::span<const double> cap() const { return cap_; }  // (n,), padded with zeros to a multiple of 16
   double total_cap() const { return total_cap_; }
+  std::span<const double> degree() const { return degree_; }  // (n,), sums of the rows of a dense similarity
+  std::span<const double> peak() const { return peak_; }      // (n,), their largest entries, padded like cap
+  /// Blocks of 16 items, one of which has a cap below its peak: 1, else 0.
+  std::span<const std::uint8_t> tight() const { return tight_; }
 
   /// Coverage as bit masks, when there are at most 64 terms of weight 1: then gains are population counts.
   bool bitmask_coverage() const { return !coverage_mask_.empty(); }
@@ -97,6 +101,8 @@ class PackingProblem {
   std::size_t row_length_ = 0;
   std::vector<double> cap_;
   double total_cap_ = 0;
+  std::vector<double> degree_, peak_;
+  std::vector<std::uint8_t> tight_;
   std::vector<std::uint64_t> coverage_mask_;
   std::vector<std::uint8_t> eligible_;
   double gain_slack_ = 0;
@@ -117,12 +123,16 @@ class PackingState {
 
  private:
   double coverage_gain(std::size_t item) const;
-  double represented(std::size_t item) const;  // sparse similarity
+  void represented(std::span<const Item> items, double* gains) const;
+  double represented_sparsely(std::size_t item) const;
+  void list_tight_blocks();
   double nearer(std::size_t item) const;
 
   const PackingProblem* problem_ = nullptr;
   const PackingKernels* kernels_ = nullptr;
   std::vector<double> headroom_;       // cap_i - representation of i so far, padded like cap
+  std::vector<std::uint8_t> tight_;    // per block of 16 items: whether some row may exceed the headroom there
+  std::vector<std::int32_t> blocks_;   // those blocks
   std::vector<float> nearest_;         // largest similarity of i to the set
   std::vector<std::uint8_t> covered_;  // per term
   std::uint64_t covered_mask_ = 0;

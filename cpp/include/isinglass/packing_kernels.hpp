@@ -9,14 +9,16 @@
 namespace isinglass {
 
 /// All sums run in 16 lanes (lane = index mod 16) that are added as a fixed binary tree, so every table gives the
-/// same bits. Rows of a multiple of 16 entries are fastest. `headroom` is padded with zeros to a multiple of 16.
+/// same bits. Rows of a multiple of 16 entries are fastest. `headroom` and `peak` are padded with zeros to a multiple
+/// of 16.
 struct PackingKernels {
   double (*row_sum)(const float* row, std::size_t n);
-  /// out_k = sum_i min(row_i, headroom_i) for row items[k] of a matrix with rows of n
-  void (*saturated_gains)(const float* matrix, const std::int32_t* items, std::size_t count, const double* headroom,
-                          std::size_t n, double* out);
-  /// headroom_i <- max(0, headroom_i - row_i)
-  void (*saturated_add)(const float* row, double* headroom, std::size_t n);
+  /// out_k = sum_i max(0, row_i - headroom_i) of rows[k], over the given blocks of 16 entries (ascending): what of a
+  /// row finds no room. Blocks in which no row can exceed the headroom may be left out; they would add exact zeros.
+  void (*excess)(const float* const* rows, std::size_t count, const std::int32_t* blocks, std::size_t num_blocks,
+                 const double* headroom, std::size_t n, double* out);
+  /// headroom_i <- max(0, headroom_i - row_i); tight_b <- 1 for blocks b of 16 entries with some headroom_i < peak_i
+  void (*saturated_add)(const float* row, const double* peak, double* headroom, std::uint8_t* tight, std::size_t n);
   /// sum_i max(0, row_i - nearest_i)
   double (*facility_gain)(const float* row, const float* nearest, std::size_t n);
   /// nearest_i <- max(nearest_i, row_i)

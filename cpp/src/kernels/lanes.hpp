@@ -61,6 +61,21 @@ ISINGLASS_INLINE DoubleVector load_widened(const float* p) {
 ISINGLASS_INLINE DoubleVector smaller(DoubleVector a, DoubleVector b) { return a < b ? a : b; }
 ISINGLASS_INLINE DoubleVector larger(DoubleVector a, DoubleVector b) { return a > b ? a : b; }
 
+/// Whether any entry is above zero; entries are no NaN.
+ISINGLASS_INLINE bool any_positive(DoubleVector v) {
+#if defined(ISINGLASS_LEVEL_scalar)
+  return v > 0;
+#elif defined(ISINGLASS_LEVEL_v4)
+  return _mm512_cmp_pd_mask((__m512d)v, _mm512_setzero_pd(), _CMP_GT_OQ) != 0;
+#elif defined(ISINGLASS_LEVEL_v3)
+  return _mm256_movemask_pd((__m256d)(v > DoubleVector{})) != 0;
+#else
+  double lane[kWidth];
+  std::memcpy(lane, &v, sizeof lane);
+  return lane[0] > 0 || lane[1] > 0;
+#endif
+}
+
 ISINGLASS_INLINE Lanes zero_lanes() {
   Lanes s;
 #pragma GCC unroll 16

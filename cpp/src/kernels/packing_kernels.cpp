@@ -29,54 +29,55 @@ double row_sum(const float* row, std::size_t n) {
 
 /// Several rows at a time: their sums do not wait for each other, and share the loads of `headroom`.
 template <std::size_t kRows>
-ISINGLASS_INLINE void saturated_rows(const float* const (&row)[kRows], const double* headroom, std::size_t n,
-                                     double* out) {
+ISINGLASS_INLINE void excess_of_rows(const float* const* rows, const std::int32_t* blocks, std::size_t num_blocks,
+                                     const double* headroom, std::size_t n, double* out) {
   Lanes s[kRows];
   for (std::size_t r = 0; r < kRows; ++r) s[r] = zero_lanes();
-  const std::size_t whole = n - n % kLanes;
-  for (std::size_t i = 0; i < whole; i += kLanes) {
+  const std::size_t whole = n / kLanes;  // blocks
+  const bool last_is_short = num_blocks > 0 && static_cast<std::size_t>(blocks[num_blocks - 1]) == whole;
+  for (std::size_t b = 0; b < num_blocks - last_is_short; ++b) {
+    const std::size_t i = static_cast<std::size_t>(blocks[b]) * kLanes;
 #pragma GCC unroll 16
     for (std::size_t k = 0; k < kVectors; ++k) {
       const DoubleVector h = load(headroom + i + k * kWidth);
 #pragma GCC unroll 4
-      for (std::size_t r = 0; r < kRows; ++r) s[r].v[k] += smaller(load_widened(row[r] + i + k * kWidth), h);
+      for (std::size_t r = 0; r < kRows; ++r) {
+        s[r].v[k] += larger(load_widened(rows[r] + i + k * kWidth) - h, DoubleVector{});
+      }
     }
   }
   for (std::size_t r = 0; r < kRows; ++r) {
-    if (whole < n) {
+    if (last_is_short) {
       float rest[kLanes] = {};
-      for (std::size_t i = whole; i < n; ++i) rest[i - whole] = row[r][i];
+      for (std::size_t i = whole * kLanes; i < n; ++i) rest[i - whole * kLanes] = rows[r][i];
 #pragma GCC unroll 16
       for (std::size_t k = 0; k < kVectors; ++k) {
-        s[r].v[k] += smaller(load_widened(rest + k * kWidth), load(headroom + whole + k * kWidth));
+        const DoubleVector h = load(headroom + whole * kLanes + k * kWidth);
+        s[r].v[k] += larger(load_widened(rest + k * kWidth) - h, DoubleVector{});
       }
     }
     out[r] = tree_sum(s[r]);
   }
 }
 
-void saturated_gains(const float* matrix, const std::int32_t* items, std::size_t count, const double* headroom,
-                     std::size_t n, double* out) {
-  const auto row = [&](std::size_t k)
-                       __attribute__((always_inline)) { return matrix + static_cast<std::size_t>(items[k]) * n; };
+void excess(const float* const* rows, std::size_t count, const std::int32_t* blocks, std::size_t num_blocks,
+            const double* headroom, std::size_t n, double* out) {
   std::size_t k = 0;
-  for (; k + 4 <= count; k += 4) {
-    const float* const rows[] = {row(k), row(k + 1), row(k + 2), row(k + 3)};
-    saturated_rows(rows, headroom, n, out + k);
-  }
-  for (; k < count; ++k) {
-    const float* const rows[] = {row(k)};
-    saturated_rows(rows, headroom, n, out + k);
-  }
+  for (; k + 4 <= count; k += 4) excess_of_rows<4>(rows + k, blocks, num_blocks, headroom, n, out + k);
+  for (; k < count; ++k) excess_of_rows<1>(rows + k, blocks, num_blocks, headroom, n, out + k);
 }
 
-void saturated_add(const float* row, double* headroom, std::size_t n) {
+void saturated_add(const float* row, const double* peak, double* headroom, std::uint8_t* tight, std::size_t n) {
   for_blocks(row, n, [&](std::size_t i, const float* block) __attribute__((always_inline)) {
+    DoubleVector over{};
 #pragma GCC unroll 16
     for (std::size_t k = 0; k < kVectors; ++k) {
       double* h = headroom + i + k * kWidth;
-      store(h, larger(load(h) - load_widened(block + k * kWidth), DoubleVector{}));
+      const DoubleVector left = larger(load(h) - load_widened(block + k * kWidth), DoubleVector{});
+      over = larger(over, load(peak + i + k * kWidth) - left);
+      store(h, left);
     }
+    if (any_positive(over)) tight[i / kLanes] = 1;
   });
 }
 
@@ -142,7 +143,7 @@ double saturation_slope(const double* mass, const double* direction, const doubl
 }  // namespace
 
 extern const PackingKernels packing_kernels;
-const PackingKernels packing_kernels = {row_sum, saturated_gains, saturated_add,   facility_gain, facility_add,
-                                        dot,     accumulate,      saturation_slope};
+const PackingKernels packing_kernels = {row_sum,      excess, saturated_add, facility_gain,
+                                        facility_add, dot,    accumulate,    saturation_slope};
 
 }  // namespace isinglass::ISINGLASS_LEVEL
