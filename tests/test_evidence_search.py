@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from isinglass import EvidenceProblem, EvidenceWeights, _core, generators
+from isinglass import EvidenceProblem, EvidenceWeights, _core, backends, generators
 
 from tests.evidence_cases import FAMILIES, best_by_enumeration, published, small, with_tokens
 from tests.qubo_cases import instruction_set
@@ -69,15 +69,17 @@ def test_exact_and_swap_on_small_integers(n, m, most, seed, levels, tokens) -> N
     assert found.objective == pytest.approx(problem.objective(found.selection), abs=1e-10)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_swap_finds_what_exact_proves(family: str) -> None:
+@pytest.mark.parametrize(
+    ("family", "options", "least"), [("rag", {}, 100), ("hard", {}, 90), ("hard", {"num_reads": 20}, 100)]
+)
+def test_swap_finds_what_exact_proves(family: str, options: dict[str, int], least: int) -> None:
     hits = 0
     for seed in range(20):
         problem = FAMILIES[family](20, 4, 5, seed=seed)
         proved = ig.solve(problem, "exact", seed=0)
         assert proved.status == "optimal"
-        hits += sum(ig.solve(problem, "swap", seed=s).objective == proved.objective for s in range(5))
-    assert hits >= 95
+        hits += sum(ig.solve(problem, "swap", seed=s, **options).objective == proved.objective for s in range(5))
+    assert hits >= least
 
 
 def test_exact_proves_the_stored_optima(data) -> None:
@@ -283,9 +285,24 @@ def test_every_qubo_method_is_offered() -> None:
     of = lambda kind: {name for k, name in ig.methods.METHODS if k is kind}  # noqa: E731
     assert of(EvidenceProblem) == (of(ig.Qubo) | {"swap", "exact"})
     problem = small(10, 3, 3, penalties=small(10, 3, 3).safe_penalties())
-    for method in sorted(of(ig.Qubo) - {"exact"}):
+    for method in sorted(m for kind, m in backends.load("cpu").RUNNERS if kind is ig.Qubo and m != "exact"):
         result = ig.solve(problem, method, seed=1)
         assert result.objective >= 0.8 * best_by_enumeration(problem)
         assert result.decoded.feasible
         assert result.energy >= -result.objective - 1e-9  # y and slack may be off
         assert result.samples.shape[1] == len(problem.to_qubo().variables)
+
+
+@pytest.mark.parametrize(("backend", "method"), [("neal", "anneal"), ("dwave-tabu", "tabu"), ("openjij", "anneal")])
+def test_samplers_of_others_solve_the_qubo(backend: str, method: str) -> None:
+    state = ig.available_backends()[backend]
+    if not state.available:
+        pytest.skip(f"backend {backend}: {state.reason}")
+    problem = small(10, 3, 3, penalties=small(10, 3, 3).safe_penalties())
+    result = ig.solve(problem, backend=backend, seed=1, num_reads=20)
+    assert (result.provenance["backend"], result.provenance["method"]) == (backend, method)
+    assert problem.violations(result.selection) == ()
+    assert result.objective == problem.objective(result.selection)
+    assert result.objective >= 0.8 * best_by_enumeration(problem)
+    with pytest.raises(backends.BackendError, match=f"backend '{backend}' has no method 'swap', it offers .*{method}"):
+        ig.solve(problem, "swap", backend)

@@ -102,12 +102,13 @@ def available_backends() -> dict[str, Availability]:
 def _plan(problem_type: type, method: str, backend: str, chosen_by: str) -> Plan:
     entry = methods.find(problem_type, method)
     module = load(backend)
-    run = module.RUNNERS.get((problem_type, method))
-    on_qubo = module.RUNNERS.get((Qubo, method)) if problem_type is EvidenceProblem and method != "exact" else None
-    if run is None and on_qubo is not None:
-        run = through_qubo(on_qubo)
+    offered = {m: run for (kind, m), run in module.RUNNERS.items() if kind is problem_type}
+    if problem_type is EvidenceProblem:
+        on_qubo = {m: through_qubo(run) for (kind, m), run in module.RUNNERS.items() if kind is Qubo and m != "exact"}
+        offered = {**on_qubo, **offered}
+    run = offered.get(method)
     if run is None:
-        offers = sorted(m for kind, m in module.RUNNERS if kind is problem_type)
+        offers = sorted(offered)
         raise BackendError(f"backend {backend!r} has no method {method!r}, it offers {', '.join(offers) or 'none'}")
     if not hasattr(module, "honours") and not (state := module.availability()).available:
         raise BackendError(f"backend {backend!r} is not available: {state.reason}")
@@ -119,7 +120,8 @@ def resolve(problem_type: type, size: int, method: str, backend: str, options: M
     chosen_by = "caller"
     name = _AUTO_BACKEND if backend == "auto" else backend
     if method == "auto":
-        implied = getattr(load(name), "IMPLIES", {}).get(problem_type)
+        implies = getattr(load(name), "IMPLIES", {})
+        implied = implies.get(Qubo if problem_type is EvidenceProblem else problem_type)
         if implied is not None:
             method, chosen_by = implied, "backend"
         elif problem_type in _AUTO_METHOD:
