@@ -72,9 +72,8 @@ std::vector<double> betas_of(QuboHandle& handle, std::size_t num_sweeps,
   if (range) {
     ends = *range;
   } else {
-    // Too few sweeps to spend a probe on: the range that it would look at.
-    constexpr std::size_t kWorthProbing = 8;
-    const Window window = num_sweeps < kWorthProbing ? wide_window(*handle.qubo) : handle.annealing_window();
+    constexpr std::size_t kWorthProbing = 64;  // a probe costs as much as 32 sweeps of 16 reads
+    const Window window = num_sweeps < kWorthProbing ? plain_window(*handle.qubo) : handle.annealing_window();
     ends = {handle.qubo->scale() / window.hot, handle.qubo->scale() / window.cold};
   }
   return spaced(linear ? Spacing::linear : Spacing::geometric, ends.first, ends.second, num_sweeps);

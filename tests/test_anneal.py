@@ -87,7 +87,7 @@ def test_narrow_layouts_are_refused_where_a_field_may_overflow() -> None:
     "options",
     [
         {},
-        {"num_sweeps": 5},
+        {"num_sweeps": 70},
         {"beta_range": (0.01, 0.5)},
         {"beta_range": (0.02, 0.02)},
         {"beta_range": (0.0, 0.4), "beta_schedule": "linear"},

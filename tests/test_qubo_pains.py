@@ -215,7 +215,7 @@ def test_the_command_line_solves_files(tmp_path: Path, capsys: pytest.CaptureFix
         printed = json.loads(capsys.readouterr().out)
         assert printed["energy"] == ig.solve(qubo, method, seed=1, num_reads=50).energy == printed["objective"]
         assert qubo.energy(printed["sample"]) == printed["energy"]
-    assert cli.main(["solve", str(path), "--time-limit", "5"]) == 0
+    assert cli.main(["solve", str(path), "--method", "anneal", "--time-limit", "5"]) == 0
     assert "feasible" in capsys.readouterr().out
     assert cli.main(["solve", str(path), "--method", "descent", "--num-sweeps", "5"]) == 2
     assert "has no option 'num_sweeps'" in capsys.readouterr().err

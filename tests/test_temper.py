@@ -44,7 +44,7 @@ def test_a_ladder_moves_towards_equal_swap_rates() -> None:
     np.testing.assert_allclose(start["betas"], np.geomspace(start["betas"][0], start["betas"][-1], 16), rtol=1e-9)
     assert moved["betas"][[0, -1]] == pytest.approx(start["betas"][[0, -1]], rel=1e-9)
     assert (np.diff(moved["betas"]) > 0).all()
-    assert np.ptp(moved["swap_rates"]) < 0.12
+    assert np.ptp(moved["swap_rates"]) < 0.2 < np.ptp(start["swap_rates"])
     assert len(ig.solve(dense(40), "temper", seed=0).provenance["betas"]) == 8
 
 

@@ -14,10 +14,16 @@ namespace {
 
 constexpr double kLn2 = 0.693147180559945309417;
 constexpr std::size_t kProbeReads = 16;
-constexpr std::size_t kProbeSweeps = 64;
+constexpr std::size_t kProbeSweeps = 32;
 constexpr double kProbeRange = 1000;
+constexpr double kPlainRange = 30;
 constexpr double kUphillPerSweep = 0.3;
 constexpr double kUphillShare = 0.007;  // of the attempts: what 0.3 per sweep is at 43 variables, for fewer ones
+
+Window down_by(const Qubo& qubo, double factor) {
+  const double hot = qubo.typical_cost(0.9) / 2;
+  return {hot, hot / factor};
+}
 
 }  // namespace
 
@@ -69,10 +75,9 @@ float kernel_temperature(double temperature) {
   return static_cast<float>(std::min(temperature * kLn2, 1e30));  // 24 times it is still finite
 }
 
-Window wide_window(const Qubo& qubo) {
-  const double hot = qubo.typical_cost(0.9) / 2;
-  return {hot, hot / kProbeRange};
-}
+Window wide_window(const Qubo& qubo) { return down_by(qubo, kProbeRange); }
+
+Window plain_window(const Qubo& qubo) { return down_by(qubo, kPlainRange); }
 
 Window probe_window(const Qubo& qubo, double hot_share) {
   const Window wide = wide_window(qubo);

@@ -38,5 +38,7 @@ struct Window {
 Window probe_window(const Qubo& qubo, double hot_share = 0.1);
 /// The range of that probe itself.
 Window wide_window(const Qubo& qubo);
+/// For runs that are shorter than a probe: from the same start down by a factor of 30.
+Window plain_window(const Qubo& qubo);
 
 }  // namespace isinglass

@@ -226,25 +226,25 @@ def integers_of(problem: Qubo, scale: float) -> tuple[NDArray[np.int64], NDArray
     return np.rint(problem.linear * scale).astype(np.int64), couplings
 
 
-def wide_window(linear: NDArray[np.int64], couplings: NDArray[np.int64]) -> tuple[float, float]:
-    """From half the 90 % quantile of the root of the summed squares of a row, down by a factor of 1000."""
+def plain_window(linear: NDArray[np.int64], couplings: NDArray[np.int64], factor: float = 30) -> tuple[float, float]:
+    """From half the 90 % quantile of the root of the summed squares of a row, down by a factor."""
     squares = (couplings.astype(np.float64) ** 2).sum(axis=1)
     squares = np.where(squares == 0, linear.astype(np.float64) ** 2, squares)
     ranked = np.sort(squares[squares > 0])
     hot = float(np.sqrt(ranked[int(0.9 * (ranked.size - 1))])) / 2 if ranked.size else 0.0
-    return hot, hot / 1000
+    return hot, hot / factor
 
 
 def probe_window(linear: NDArray[np.int64], couplings: NDArray[np.int64]) -> tuple[float, float]:
     """Where 10 % of the moves of a short anneal change the energy, and where uphill moves become rare."""
-    hot, cold = wide_window(linear, couplings)
+    hot, cold = plain_window(linear, couplings, 1000)
     if hot == 0:
         return hot, cold
-    temperatures = spaced(hot, cold, 64, linear=False)
+    temperatures = spaced(hot, cold, 32, linear=False)
     walk = metropolis(linear, couplings, kernel_temperatures(temperatures), _PROBE, np.arange(16))
     moves = 16 * linear.size
-    first = next((k for k in range(63) if walk.changing[k] < 0.1 * moves), 63)
-    last = next((k for k in range(first, 63) if walk.uphill[k] < min(0.3 * 16, 0.007 * moves)), 63)
+    first = next((k for k in range(31) if walk.changing[k] < 0.1 * moves), 31)
+    last = next((k for k in range(first, 31) if walk.uphill[k] < min(0.3 * 16, 0.007 * moves)), 31)
     return temperatures[first], temperatures[last]
 
 
@@ -264,7 +264,7 @@ def _anneal(problem: Qubo, plan: Plan, request: Request) -> Result:
     else:
         ends = schedule.beta_range
         if ends is None:
-            hot, cold = (wide_window if schedule.num_sweeps < 8 else probe_window)(linear, couplings)
+            hot, cold = (plain_window if schedule.num_sweeps < 64 else probe_window)(linear, couplings)
             ends = (scale / hot, scale / cold) if hot > 0 else (math.inf, math.inf)
         betas = spaced(*ends, schedule.num_sweeps, linear=schedule.linear)
     t2 = kernel_temperatures([scale / beta if beta > 0 else math.inf for beta in betas])
