@@ -11,11 +11,12 @@ import isinglass as ig
 import numpy as np
 import pytest
 from isinglass import Qubo, cli, methods
+from isinglass.backends import native
 from isinglass.problems.formats import read_qubo
 
 from tests.qubo_cases import all_states, dense, optimum
 
-METHODS = sorted(name for problem, name in methods.METHODS if problem is Qubo and name != "exact")
+METHODS = sorted(name for problem, name in native.RUNNERS if problem is Qubo and name != "exact")
 WALKS = ("anneal", "temper", "descent")
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -245,7 +246,7 @@ def _picked(picked: Any) -> dict[str, Any]:
             "backend": result.provenance["backend"],
             "status": result.status,
             "objective": result.objective,
-            "certificate": asdict(result.certificate),
+            "certificate": _plain(asdict(result.certificate)),
         }
     return fields
 
@@ -467,13 +468,14 @@ def _figure(value: float | None, digits: int) -> str:
 def _solve_options(parser: _Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="a QUBO, Ising or MaxCut file, see --format; gz too")
     parser.add_argument("--format", help="of the file; by default from its name")
-    parser.add_argument("--method", default="auto", help="anneal, temper, descent ... (default: auto)")
+    parser.add_argument("--method", default="auto", help="memetic, anneal, tabu, exact ... (default: auto)")
     parser.add_argument("--backend", default="auto", help="see `isinglass backends` (default: auto)")
     parser.add_argument("--num-reads", metavar="N", type=_count, help="independent reads")
     parser.add_argument("--num-sweeps", metavar="N", type=_count, help="sweeps of a read, for anneal and temper")
     parser.add_argument(
         "--num-solutions", metavar="K", type=_count, help="the K best distinct states instead of all reads"
     )
+    parser.add_argument("--node-limit", metavar="N", type=_count, help="subproblems of exact")
     parser.add_argument("--target", metavar="ENERGY", type=float, help="stop once this energy is reached")
     parser.add_argument("--time-limit", metavar="S", type=float, help="seconds; the best so far is printed")
     parser.add_argument("--seed", type=_count, help="for the same answer again")
@@ -484,14 +486,16 @@ def _solve_options(parser: _Parser) -> None:
 def _solve(args: argparse.Namespace) -> int:
     import numpy as np
 
-    from isinglass import solve
+    from isinglass import backends, solve
     from isinglass.problems.formats import read_qubo
 
     problem = read_qubo(args.file, format=args.format)
+    foreign = args.backend != "auto" and backends.is_foreign(args.backend)
     options = {
         "num_reads": args.num_reads,
         "num_sweeps": args.num_sweeps,
         "num_solutions": args.num_solutions,
+        "node_limit": args.node_limit,
         "target_energy": args.target,
     }
     given = {name: value for name, value in options.items() if value is not None}
@@ -504,7 +508,7 @@ def _solve(args: argparse.Namespace) -> int:
                 seed=args.seed,
                 time_limit=args.time_limit,
                 threads=args.threads,
-                progress=lambda share: progress(round(100 * share), 100),
+                progress=None if foreign else lambda share: progress(round(100 * share), 100),
                 **given,
             )
         except TypeError as error:  # an option that this method does not take
@@ -517,6 +521,7 @@ def _solve(args: argparse.Namespace) -> int:
         "objective": objective,
         "sense": problem.sense,
         "status": result.status,
+        "certificate": _plain(asdict(result.certificate)),
         "labels": [str(label) for label in problem.labels],
         "sample": np.asarray(result.sample).tolist(),
         "energies": energies.tolist(),
@@ -532,12 +537,17 @@ def _solve(args: argparse.Namespace) -> int:
             ["energy", f"{energy:.12g}"],
             ["status", result.status],
             ["method", result.provenance["method"]],
+            ["back end", result.provenance["backend"]],
             ["seed", str(result.provenance["seed"])],
             ["seconds", f"{sum(result.timings.values()):.3g}"],
             ["variables at 1", f"{len(ones)} of {len(problem)}"],
         ]
         if problem.sense == "maximise":
             rows.insert(1, ["objective (maximise)", f"{objective:.12g}"])
+        if (bound := result.certificate.upper_bound) is not None:
+            rows.insert(1, ["no energy below", f"{bound:.12g}"])
+        if len(problem) <= 64:
+            rows.append(["sample", "".join(map(str, value["sample"]))])
         console.print_table(Path(args.file).name, ["", ""], rows)
 
     _emit(args, value, show)
@@ -545,12 +555,16 @@ def _solve(args: argparse.Namespace) -> int:
 
 
 def _plain(part: Any) -> Any:
-    """What JSON can hold."""
+    """What JSON can hold: no arrays, and null for a number that is not finite."""
     import numpy as np
 
+    if isinstance(part, np.ndarray | np.generic):
+        part = part.tolist()
     if isinstance(part, Mapping):
         return {str(name): _plain(value) for name, value in part.items()}
-    return part.tolist() if isinstance(part, np.ndarray | np.generic) else part
+    if isinstance(part, list | tuple):
+        return [_plain(value) for value in part]
+    return None if isinstance(part, float) and not math.isfinite(part) else part
 
 
 def _backends(args: argparse.Namespace) -> int:

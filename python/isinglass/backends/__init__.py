@@ -93,6 +93,11 @@ def load(name: str) -> Any:
     return getattr(backend, attribute) if attribute else backend
 
 
+def is_foreign(name: str) -> bool:
+    """Whether a back end is of others, and so keeps only some of our options."""
+    return hasattr(load(name), "honours")
+
+
 def available_backends() -> dict[str, Availability]:
     """Every back end by name, with whether it can run here, why not, and on what device."""
     return {name: load(name).availability() for name in _MODULES}
@@ -110,7 +115,7 @@ def _plan(problem_type: type, method: str, backend: str, chosen_by: str) -> Plan
     if run is None:
         offers = sorted(offered)
         raise BackendError(f"backend {backend!r} has no method {method!r}, it offers {', '.join(offers) or 'none'}")
-    if not hasattr(module, "honours") and not (state := module.availability()).available:
+    if not is_foreign(backend) and not (state := module.availability()).available:
         raise BackendError(f"backend {backend!r} is not available: {state.reason}")
     return Plan(method, chosen_by, backend, entry.complete({}), run)
 
@@ -136,8 +141,10 @@ def resolve(problem_type: type, size: int, method: str, backend: str, options: M
 
 def _check_foreign(name: str, method: str, options: Mapping[str, Any]) -> None:
     """Refuses a back end of others that cannot run here, or that cannot keep an option."""
-    if (honours := getattr(backend := load(name), "honours", None)) is None:
+    if not is_foreign(name):
         return
+    backend = load(name)
+    honours = backend.honours
     # A sampler that the caller made needs no solver of ours, so no token either.
     if options.get("sampler") is None and not (state := backend.availability()).available:
         raise BackendError(f"backend {name!r} is not available: {state.reason}")
