@@ -285,7 +285,21 @@ def test_evaluate_prints_a_table(run, questions):
     assert lines[4].split() == ["naive", *["1.0000"] * 7, "0.00", "5.0", "1.00"]
     assert lines[5].split()[0] == "mmr"
     assert max(map(len, lines)) < 80
-    assert lines[6] == "budget 9 unicode_words; 3 questions, 0 skipped"
+    assert lines[6] == "evidence, budget 5 unicode_words; requirements by rules"
+    assert lines[8].split() == [
+        "policy",
+        "prec.",
+        "recall",
+        "F1",
+        "age",
+        "direct",
+        "support",
+        "utility",
+        "vance",
+        "size",
+    ]
+    assert lines[10].split()[0] == "naive"
+    assert lines[12] == "budget 9 unicode_words; 3 questions, 0 skipped"
 
 
 def test_evaluate_prints_or_writes_json(run, questions, tmp_path):

@@ -71,7 +71,7 @@ def test_set_up_lines_are_whole_and_name_extras_that_exist() -> None:
 
 def test_every_policy_is_described() -> None:
     table = README.split("## Policies")[1].split("##")[0]
-    assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == set(POLICIES)
+    assert set(re.findall(r"^\| `([\w-]+)`", table, re.MULTILINE)) == set(POLICIES)
 
 
 def test_every_place_on_the_map_exists() -> None:

@@ -255,14 +255,17 @@ _EVALUATE_EPILOG = """\
 columns: of the retrieved documents, recall@5 and all gold@5; of the packed context, answer p1 (the published
 answer_in_context, over all questions), answer defined (over those whose answer can stand in a text), gold docs
 (gold_doc_coverage), all gold (all_gold_in_context), gold tokens (gold_token_density), other docs (distractor_docs),
-tokens, snippets. Means over the questions where a measure is defined."""
+tokens, snippets. Of the evidence: precision, recall and F1 of the supporting facts (HotpotQA's rule; a sentence of the
+file is given where half of it is in the context), then, by the requirements of the question: their weight that is
+supported at all and directly, capped support, what the objective loses without a pick on average, mean relevance, and
+the number of picks. Means over the questions where a measure is defined."""
 
 
 def _evaluate_options(parser: _Parser) -> None:
     from isinglass.experiments.retrieval import POOLS, RETRIEVERS
     from isinglass.measure.candidates import GRAINS
-    from isinglass.measure.pool import MEASURES
-    from isinglass.policies import POLICIES
+    from isinglass.measure.pool import MEASURES, RENDERS
+    from isinglass.policies import FREE_POLICIES
 
     parser.epilog = _EVALUATE_EPILOG
     parser.add_argument(
@@ -282,11 +285,21 @@ def _evaluate_options(parser: _Parser) -> None:
     )
     parser.add_argument("--workers", metavar="N", type=_count, default=1, help="with --config: processes (default: 1)")
     parser.add_argument(
-        "--policies", metavar="A,B", type=_words, default=",".join(POLICIES), help="(default: %(default)s)"
+        "--policies", metavar="A,B", type=_words, default=",".join(FREE_POLICIES), help="(default: %(default)s)"
     )
-    parser.add_argument("--budget", metavar="N,M", type=_counts, default="160", help="tokens (default: %(default)s)")
+    parser.add_argument(
+        "--budget", metavar="N,M", type=_counts, help="tokens (default: 160, or no limit under --max-passages)"
+    )
+    parser.add_argument("--max-passages", metavar="K", type=_depth, help="at most K candidates, for every policy")
     parser.add_argument("--measure", choices=tuple(MEASURES), default="default", help="p1: exactly as published")
     parser.add_argument("--candidates", choices=GRAINS, help="what is picked (default: by policy and measure)")
+    parser.add_argument("--render", choices=RENDERS, help="whether titles are part of the context (default: by policy)")
+    parser.add_argument(
+        "--requirements",
+        metavar="CACHE",
+        default="rules",
+        help="what the question requires: rules (default), a file of recorded labels, or oracle (the gold facts)",
+    )
     parser.add_argument("--retriever", choices=RETRIEVERS, default="bm25", help="none: every paragraph (default: bm25)")
     parser.add_argument(
         "--pool",
@@ -335,10 +348,22 @@ _COLUMNS = (
     ("tokens", "tokens", 1),
     ("snip-\npets", "snippets", 2),
 )
+_EVIDENCE_COLUMNS = (
+    ("fact\nprec.", "supporting_fact_precision", 4),
+    ("fact\nrecall", "supporting_fact_recall", 4),
+    ("fact\nF1", "supporting_fact_f1", 4),
+    ("cover-\nage", "weighted_coverage", 4),
+    ("cover.\ndirect", "direct_coverage", 4),
+    ("capped\nsupport", "capped_support", 4),
+    ("utility", "marginal_utility", 2),
+    ("rele-\nvance", "average_relevance", 4),
+    ("size", "size", 2),
+)
 
 
 def _evaluate(args: argparse.Namespace) -> int:
     from isinglass.experiments.evaluation import evaluate
+    from isinglass.measure.requirements import RequirementCache
 
     if args.config is not None:
         return _experiment(args)
@@ -346,13 +371,20 @@ def _evaluate(args: argparse.Namespace) -> int:
         raise ValueError("expected question files, or --config; --rows belongs to --config")
     if args.baseline is not None and args.baseline not in args.policies:
         raise ValueError(f"--baseline must be one of --policies ({', '.join(args.policies)}), got {args.baseline!r}")
+    budgets = args.budget or [160 if args.max_passages is None else None]
+    requirements: Any = args.requirements
+    if requirements not in ("rules", "oracle"):
+        requirements = RequirementCache.read(requirements, keep_going=args.keep_going)
     with console.Progress("questions") as progress:
         evaluation = evaluate(
             args.files,
             policies=args.policies,
-            budgets=args.budget,
+            budgets=budgets,
             measure=args.measure,
             candidates=args.candidates,
+            render=args.render,
+            max_passages=args.max_passages,
+            requirements=requirements,
             retriever=args.retriever,
             pool=args.pool,
             top_k=args.top_k,
@@ -376,12 +408,10 @@ def _evaluate(args: argparse.Namespace) -> int:
     def show() -> None:
         questions = f"{len(evaluation.ids)} questions, {len(evaluation.skipped)} skipped"
         for budget in evaluation.settings["budgets"] if evaluation.ids else ():
-            rows = []
-            for policy in dict.fromkeys(policy for policy, _ in evaluation.rows):
-                means = evaluation.means(policy, budget)
-                rows.append([policy, *(_figure(means[name], digits) for _, name, digits in _COLUMNS)])
-            title = f"budget {budget} {evaluation.settings['counter']}; {questions}"
-            console.print_table(title, ["policy", *(title for title, _, _ in _COLUMNS)], rows)
+            limit = _limit(budget, evaluation.settings, f" {evaluation.settings['counter']}")
+            _show_means(f"{limit}; {questions}", evaluation, budget, _COLUMNS)
+            title = f"evidence, {limit}; requirements by {evaluation.settings['requirements']}"
+            _show_means(title, evaluation, budget, _EVIDENCE_COLUMNS)
         if args.baseline is not None and evaluation.ids:
             _show_differences(evaluation, args.baseline)
 
@@ -435,11 +465,26 @@ def _experiment(args: argparse.Namespace) -> int:
     return PARTLY if outcome.skipped or outcome.failed or not len(outcome.rows) else DONE
 
 
+def _limit(budget: int | None, settings: Any, unit: str = "") -> str:
+    parts = [] if budget is None else [f"budget {budget}{unit}"]
+    if settings["max_passages"] is not None:
+        parts.append(f"at most {settings['max_passages']} passages")
+    return ", ".join(parts) or "no limit"
+
+
+def _show_means(title: str, evaluation: Any, budget: int | None, columns: Sequence[tuple[str, str, int]]) -> None:
+    rows = []
+    for policy in dict.fromkeys(policy for policy, _ in evaluation.rows):
+        means = evaluation.means(policy, budget)
+        rows.append([policy, *(_figure(means[name], digits) for _, name, digits in columns)])
+    console.print_table(title, ["policy", *(title for title, _, _ in columns)], rows)
+
+
 # Three, so that the table keeps to 80 columns; --json has all.
 _DIFFERENCES = (
     ("answer defined", "answer_in_context.defined", 3),
     ("gold docs", "gold_doc_coverage", 3),
-    ("tokens", "tokens", 1),
+    ("fact F1", "supporting_fact_f1", 3),
 )
 
 
@@ -451,7 +496,7 @@ def _show_differences(evaluation: Any, baseline: str) -> None:
             for (policy, at), intervals in differences.items()
             if at == budget
         ]
-        title = f"budget {budget}: difference to {baseline} [95 % paired bootstrap, 10,000 draws]"
+        title = f"{_limit(budget, evaluation.settings)}: difference to {baseline} [95 % paired bootstrap, 10,000 draws]"
         console.print_table(title, ["policy", *(title for title, _, _ in _DIFFERENCES)], rows)
 
 

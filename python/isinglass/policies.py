@@ -10,40 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isinglass.basket import Basket, Entry
 from isinglass.measure.bridge import BridgeWeights, bridge_pool
-from isinglass.measure.lexical import FloatArray, IntArray
 from isinglass.measure.pool import MEASURES, Pool, one_of
+from isinglass.methods import METHODS
 from isinglass.problems import gate
+from isinglass.problems.evidence import EvidenceProblem
+from isinglass.requirement_policies import bm25, greedy_coverage, hybrid, qubo, random, setr, setro
 from isinglass.result import Result
 from isinglass.solving import solve
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What became of one candidate.
-
-    Attributes
-    ----------
-    reason : str
-        ``selected``; ``budget`` (no room left); ``duplicate_of:<id>``; ``cap`` (no item left of a limit on their
-        number); ``no_gain`` (adds nothing to what is chosen); ``not_allowed``; ``too_long`` (more than the whole
-        budget); ``not_in_best_set`` (would lower, or not raise enough, what the policy maximises).
-    gain : float or None
-        What the policy credited it with: when it was picked, or what it would add to the final choice. None where the
-        policy did not rate it.
-    cost : int
-        Tokens, with its heading and one separator.
-    id : str
-        Of the candidate; see `Pool.ids`.
-    earned : str
-        What spoke for a selected one, in words, where the policy can say it (bridge).
-    """
-
-    reason: str
-    gain: float | None
-    cost: int
-    id: str
-    earned: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,146 +41,6 @@ class Choice:
     record: tuple[Entry, ...]
     result: Result | None = None
     items: tuple[int, ...] = ()
-
-
-class Basket:
-    """What is taken so far, and what still fits.
-
-    Parameters
-    ----------
-    pool : Pool
-    capacity : int
-        Tokens that may be spent.
-    max_items : int
-    allowed : ndarray of bool, shape (n,)
-        By candidate.
-    pinned : sequence of int
-        Candidates taken before any choice.
-    keeps_copies : bool
-        Whether a text of two documents stays two candidates until one of them is taken (as `packed` and `focused` of
-        the published code do) instead of being one from the start.
-    shares_titles : bool
-        Whether only the first pick of a document pays its title, since all stand under one.
-    """
-
-    def __init__(
-        self,
-        pool: Pool,
-        capacity: int,
-        max_items: int,
-        allowed: NDArray[np.bool_],
-        pinned: IntArray,
-        keeps_copies: bool,
-        shares_titles: bool = False,
-    ) -> None:
-        self.pool = pool
-        self.capacity = capacity
-        self.max_items = max_items
-        self.allowed = allowed
-        self.costs = pool.costs_within(capacity)
-        self.own_costs = self.costs
-        self.title_costs = np.zeros(len(pool.passages), dtype=np.int64)
-        self.titled: set[int] = set()
-        if shares_titles:
-            headings = np.array([pool.heading_cost(i) for i in range(len(pool.passages))], dtype=np.int64)[pool.passage]
-            self.own_costs = np.maximum(1, self.costs - headings)
-            np.maximum.at(self.title_costs, pool.document, headings)
-            self.costs = self.own_costs + self.title_costs[pool.document]
-        self.original = _originals(pool, allowed, pinned)
-        separate = keeps_copies | (self.original == np.arange(len(pool)))
-        self.ground = separate & ~pool.blank & ~pool.beyond_limit
-        self.open = self.ground & allowed
-        self.left = capacity
-        self.order: list[int] = []
-        self.gains: dict[int, float] = {}
-        self.refusals: dict[int, str] = {}
-        self.earned: dict[int, str] = {}
-        self.result: Result | None = None
-        self.items: tuple[int, ...] = ()
-        self._pin(list(dict.fromkeys(self.original[pinned].tolist())))
-
-    def _pin(self, pinned: list[int]) -> None:
-        for i in pinned:
-            if not self.allowed[i]:
-                raise ValueError(f"pinned passages must be allowed, got passage {self.pool.passage[i]} not allowed")
-        if len(pinned) > self.max_items:
-            raise ValueError(f"pinned candidates exceed max_items: {len(pinned)} > {self.max_items}")
-        for i in pinned:
-            self.take(i)
-        if self.left < 0:
-            cost = self.capacity - self.left
-            raise ValueError(f"pinned passages cost more tokens than the budget leaves: {cost} > {self.capacity}")
-
-    def fitting(self) -> NDArray[np.bool_]:
-        """Which candidates could be taken now, shape (n,)."""
-        if len(self.order) >= self.max_items:
-            return np.zeros(len(self.pool), dtype=bool)
-        fitting: NDArray[np.bool_] = self.open & (self.costs <= self.left)
-        return fitting
-
-    def fits(self, i: int) -> bool:
-        """Whether candidate `i` could be taken now."""
-        return bool(self.open[i]) and self.costs[i] <= self.left and len(self.order) < self.max_items
-
-    def take(self, i: int, gain: float | None = None) -> None:
-        """Take candidate `i`, and with it all of its copies off the market."""
-        self.order.append(i)
-        if gain is not None:
-            self.gains[i] = gain
-        self.left -= int(self.costs[i])
-        if (document := int(self.pool.document[i])) not in self.titled:
-            self.titled.add(document)
-            spared = self.pool.document == document
-            spared[i] = False
-            self.costs = np.where(spared, self.costs - self.title_costs[document], self.costs)
-        self.open &= self.pool.first_copy != self.pool.first_copy[i]
-
-    def refuse(self, i: int, reason: str) -> None:
-        """Take candidate `i` out of the choice for a reason of the policy's own."""
-        self.refusals[i] = reason
-        self.open[i] = False
-
-    def record(self, surplus: str) -> tuple[Entry, ...]:
-        """An entry for every candidate; `surplus` is the reason of one that would fit and was still not taken."""
-        winner = {int(self.pool.first_copy[i]): i for i in self.order}
-        return tuple(
-            Entry(
-                self._reason(i, winner.get(int(self.pool.first_copy[i]), int(self.original[i])), surplus),
-                self.gains.get(i),
-                int(self.costs[i]),
-                self.pool.ids[i],
-                self.earned.get(i, ""),
-            )
-            for i in range(len(self.pool))
-        )
-
-    def _reason(self, i: int, winner: int, surplus: str) -> str:
-        if winner in self.order and winner == i:
-            return "selected"
-        if not self.allowed[i]:
-            return "not_allowed"
-        if self.pool.blank[i]:
-            return "no_gain"
-        if winner != i:
-            return f"duplicate_of:{self.pool.ids[winner]}"
-        if self.pool.beyond_limit[i]:
-            return "cap"
-        if self.costs[i] > self.capacity:
-            return "too_long"
-        if i in self.refusals:
-            return self.refusals[i]
-        if self.costs[i] > self.left:
-            return "budget"
-        return "cap" if len(self.order) >= self.max_items else surplus
-
-
-def _originals(pool: Pool, allowed: NDArray[np.bool_], pinned: IntArray) -> IntArray:
-    """For each candidate, the copy that stands for its text: a pinned one, else an allowed one, else the first."""
-    rank = np.ones(len(pool), dtype=np.int64) - allowed
-    rank[pinned] = -1
-    order = np.lexsort((pool.sentence, pool.passage, rank))
-    text, first = np.unique(pool.first_copy[order], return_index=True)
-    return order[first][np.searchsorted(text, pool.first_copy)]
 
 
 def bridge(basket: Basket, weights: BridgeWeights | None = None) -> None:
@@ -253,7 +88,7 @@ def bridge(basket: Basket, weights: BridgeWeights | None = None) -> None:
 
 def naive(basket: Basket) -> None:
     """By falling relevance, whatever still fits."""
-    _take_in_order(basket, basket.pool.relevance, np.argsort(-basket.pool.relevance, kind="stable"))
+    basket.take_in_order(np.argsort(-basket.pool.relevance, kind="stable"), basket.pool.relevance)
 
 
 def topk(basket: Basket, k: int = 5) -> None:
@@ -262,7 +97,7 @@ def topk(basket: Basket, k: int = 5) -> None:
     ranking = ranking[basket.open[ranking]]
     for i in ranking[gate.integer("k", k, low=0) :]:
         basket.refuse(int(i), "cap")
-    _take_in_order(basket, basket.pool.relevance, ranking)
+    basket.take_in_order(ranking, basket.pool.relevance)
 
 
 def packed(basket: Basket) -> None:
@@ -275,7 +110,7 @@ def packed(basket: Basket) -> None:
             if taken[pool.document[i]] < most and basket.fits(i):
                 basket.take(int(i))
                 taken[pool.document[i]] += 1
-    _credit_others(basket, pool.centre_relevance)
+    basket.credit(pool.centre_relevance)
 
 
 def focused(basket: Basket) -> None:
@@ -296,7 +131,7 @@ def focused(basket: Basket) -> None:
         i = int(input_order[np.where(fitting, score[input_order], -np.inf).argmax()])
         basket.take(i, float(score[i]))
         _note_focused(basket, i, missing, new_document)
-    _credit_others(basket, score)
+    basket.credit(score)
 
 
 def _note_focused(basket: Basket, i: int, missing: NDArray[np.bool_], new_document: NDArray[np.bool_]) -> None:
@@ -340,7 +175,7 @@ def mmr(basket: Basket, relevance_weight: float = 0.7) -> None:
         redundancy = redundancy if similar is None else np.maximum(redundancy, similar[i])
     for i in np.flatnonzero(basket.open & (score < 0)).tolist():
         basket.refuse(i, "not_in_best_set")
-    _credit_others(basket, score)
+    basket.credit(score)
 
 
 # A marginal gain this small is rounding: the terms of the objective are sums of numbers up to about 1.
@@ -382,19 +217,13 @@ def submodular(basket: Basket, method: str | None = None, backend: str = "auto",
                 basket.refuse(i, "no_gain")
 
 
-def _take_in_order(basket: Basket, value: FloatArray, ranking: IntArray) -> None:
-    for i in ranking.tolist():
-        if basket.fits(i):
-            basket.take(i)
-    _credit_others(basket, value)
-
-
-def _credit_others(basket: Basket, score: FloatArray) -> None:
-    basket.gains = {i: float(score[i]) for i in np.flatnonzero(basket.ground).tolist()} | basket.gains
-
-
 _PROBLEM_OPTIONS = ("weights", "saturation", "normalisation")
-_SOLVE_OPTIONS = ("method", "backend", "seed", "time_limit", "threads", "certificate", "memory_limit", "effort")
+_EVIDENCE_OPTIONS = tuple(
+    dict.fromkeys(
+        option.name for (kind, _), method in METHODS.items() if kind is EvidenceProblem for option in method.options
+    )
+)
+_SOLVE_OPTIONS = ("method", "backend", "seed", "time_limit", "threads", "certificate", "memory_limit")
 
 
 @dataclass(frozen=True)
@@ -418,6 +247,10 @@ class Policy:
         The default of `max_items` in ``measure="p1"``: the published packers stop at 8 snippets.
     candidates, order, render : str
         Defaults of `select` under this policy; `candidates` None leaves it to the measure.
+    fills : bool
+        Whether it takes candidates as long as any fits and is not ruled out, or the best set, however small.
+    needs : str
+        The option without which it can do nothing; empty for most.
     """
 
     name: str
@@ -430,6 +263,8 @@ class Policy:
     candidates: str | None = None
     order: str = "choice"
     render: str = "plain"
+    fills: bool = True
+    needs: str = ""
 
 
 POLICIES = {
@@ -445,14 +280,32 @@ POLICIES = {
             order="document",
             render="titled",
         ),
-        Policy("submodular", submodular, _PROBLEM_OPTIONS + _SOLVE_OPTIONS),
+        Policy("submodular", submodular, (*_PROBLEM_OPTIONS, *_SOLVE_OPTIONS, "effort")),
         Policy("focused", focused, keeps_copies=True),
         Policy("packed", packed, keeps_copies=True),
         Policy("mmr", mmr, ("relevance_weight",)),
         Policy("naive", naive),
         Policy("topk", topk, ("k",)),
+        Policy(
+            "qubo",
+            qubo,
+            ("requirements", "relevance", "preset", "weights", "penalties", *_SOLVE_OPTIONS, *_EVIDENCE_OPTIONS),
+            published_max_items=None,
+            candidates="sentences",
+            order="document",
+            render="titled",
+            fills=False,
+        ),
+        Policy("hybrid", hybrid, ("fusion", "relevance_weight")),
+        Policy("bm25", bm25),
+        Policy("greedy-coverage", greedy_coverage, ("requirements",)),
+        Policy("random", random, ("seed",)),
+        Policy("setr", setr, ("requirements",), fills=False, needs="requirements"),
+        Policy("setro", setro, ("requirements",), fills=False, needs="requirements"),
     )
 }
+FREE_POLICIES = tuple(name for name, policy in POLICIES.items() if not policy.needs)
+"""Those that choose from the texts alone, without a record of what a model said."""
 _COMMON_OPTIONS = ("max_items", "allowed", "pinned", "reserve_tokens")
 
 
@@ -501,11 +354,11 @@ def choose(pool: Pool, policy: str, budget: int, **options: Any) -> Choice:
     pool : Pool
         From `isinglass.measure.prepare`.
     policy : str
-        ``bridge``, ``submodular``, ``focused``, ``packed``, ``mmr``, ``naive`` or ``topk``.
+        A name of `POLICIES`.
     budget : int
         Tokens, in those of the pool's counter. >= 0.
     max_items : int, optional
-        At most so many candidates. Default: no limit; 8 in ``measure="p1"``, but for bridge.
+        At most so many candidates. Default: no limit; 5 for qubo; 8 in ``measure="p1"``, but for bridge and qubo.
     allowed : array_like of bool, shape (number of passages,), optional
         False: nothing of this passage is chosen.
     pinned : sequence of int, optional
@@ -514,8 +367,11 @@ def choose(pool: Pool, policy: str, budget: int, **options: Any) -> Choice:
         Tokens of the budget to leave free.
     **options
         Of the policy: `weights` (bridge: `BridgeWeights`), `relevance_weight` (mmr: 1 = relevance only), `k` (topk);
-        for submodular those of `PackingProblem` (`weights`, `saturation`, `normalisation`) and of `solve`. None means
-        the default, 0 means 0.
+        for submodular those of `PackingProblem` (`weights`, `saturation`, `normalisation`) and of `solve`; for qubo
+        `requirements` (a labeller, see `isinglass.measure.requirements`), `relevance` (``pool``, ``bm25`` or
+        ``bridge``), `preset` (a name, or a mapping as `fit` saves), `weights` (`EvidenceWeights`), `penalties` and
+        those of `solve`; `requirements` for greedy-coverage, setr and setro too; `fusion` and `relevance_weight`
+        (hybrid), `seed` (random). None means the default, 0 means 0.
 
     Returns
     -------
@@ -533,6 +389,7 @@ def choose(pool: Pool, policy: str, budget: int, **options: Any) -> Choice:
     capacity = max(0, available_tokens(budget, given.pop("reserve_tokens", 0)) - pool.fixed_cost)
     published = MEASURES[pool.measure].published
     most = entry.published_max_items if published else None
+    capped = "max_items" in given
     max_items = given.pop("max_items", len(pool) if most is None else most)
     allowed = given.pop("allowed", None)
     number = len(pool.passages)
@@ -546,6 +403,7 @@ def choose(pool: Pool, policy: str, budget: int, **options: Any) -> Choice:
         np.flatnonzero(np.isin(pool.passage, pinned)),
         keeps_copies=entry.keeps_copies and published,
         shares_titles=entry.shares_titles,
+        capped=capped,
     )
     entry.fill(basket, **given)
     return Choice(tuple(basket.order), basket.record(entry.surplus), basket.result, basket.items)

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from isinglass.basket import Entry
 from isinglass.diagnosis.trace import Trace, plain, text_hash
 from isinglass.measure.passages import Passage
 from isinglass.measure.pool import RENDERS, Embed, Pool, heading, one_of, prepare
 from isinglass.measure.text import Span
-from isinglass.policies import Choice, Entry, Policy, available_tokens, check_options, choose, find_policy
+from isinglass.policies import Choice, Policy, available_tokens, check_options, choose, find_policy
 from isinglass.result import Result
 
 ORDERS = ("choice", "relevance", "document", "edges")
@@ -157,7 +158,8 @@ def select(
     budget : int
         Tokens that the context may have, as `count_tokens` counts them. Hard. 0 gives an empty context.
     policy : str
-        ``bridge``, ``submodular``, ``focused``, ``packed``, ``mmr``, ``naive`` or ``topk``; see `isinglass.policies`.
+        ``bridge``, ``submodular``, ``focused``, ``packed``, ``mmr``, ``naive``, ``topk``, ``qubo``, ``hybrid``,
+        ``bm25``, ``greedy-coverage``, ``random``, ``setr`` or ``setro``; see `isinglass.policies`.
     measure : {"default", "p1"}
         How texts become numbers: for any script, or exactly as Bala (2026) published.
     candidates : {"passages", "sentences", "windows"}, optional

@@ -4,6 +4,7 @@ from isinglass.diagnosis.diagnosing import Diagnoses, Diagnosis, diagnose
 from isinglass.diagnosis.facts import answer_facts, answer_facts_in_context, answer_facts_similarity
 from isinglass.diagnosis.ranking import all_gold_at, ndcg_at, recall_at
 from isinglass.diagnosis.scoring import Score, answer_score, joint_score, supporting_fact_score
+from isinglass.diagnosis.sets import SetMeasures, set_measures
 from isinglass.diagnosis.survival import (
     AnswerInContext,
     AnswersInContexts,
@@ -23,6 +24,7 @@ __all__ = [
     "Diagnoses",
     "Diagnosis",
     "Score",
+    "SetMeasures",
     "Trace",
     "all_gold_at",
     "all_gold_in_context",
@@ -42,6 +44,7 @@ __all__ = [
     "ragas_row",
     "read_trace",
     "recall_at",
+    "set_measures",
     "supporting_fact_score",
     "text_hash",
     "trec_qrels",

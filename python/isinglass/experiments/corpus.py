@@ -1,7 +1,7 @@
 """Documents under one name each: a question's own paragraphs, or those of a whole file."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from isinglass.experiments.datasets import Paragraph, Question
 
@@ -17,12 +17,15 @@ class Document:
     title, text : str
     hits : tuple of str
         The texts by which it was retrieved; none where that was the document's own.
+    sentences : tuple of (int, int)
+        Where each sentence of the file stands in `text`, by its number there.
     """
 
     name: str
     title: str
     text: str
     hits: tuple[str, ...] = ()
+    sentences: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
 
 class Corpus:
@@ -48,7 +51,7 @@ class Corpus:
             for i, (name, paragraph) in enumerate(zip(question.documents, question.paragraphs)):
                 text = stripped_text(paragraph) if merge_titles else paragraph.text
                 key = (name,) if merge_titles else (name, text)
-                documents[key] = Document(name, paragraph.title, text)
+                documents[key] = Document(name, paragraph.title, text, sentences=sentence_spans(paragraph, text))
                 for alias in {name, f"{question.id}::{i}", paragraph.title}:
                     keys.setdefault(alias, []).append(key)
         self.documents = tuple(documents.values())
@@ -80,3 +83,15 @@ class Corpus:
 def stripped_text(paragraph: Paragraph) -> str:
     """The text of a paragraph as the published tables have it: each sentence stripped, joined by one space."""
     return " ".join(sentence.strip() for sentence in paragraph.sentences)
+
+
+def sentence_spans(paragraph: Paragraph, text: str) -> tuple[tuple[int, int], ...]:
+    """Where each sentence of a paragraph stands in `text`, which joins them by white space."""
+    spans = []
+    at = 0
+    for sentence in paragraph.sentences:
+        stripped = sentence.strip()
+        start = text.index(stripped, at)
+        at = start + len(stripped)
+        spans.append((start, at))
+    return tuple(spans)

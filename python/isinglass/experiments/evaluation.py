@@ -17,9 +17,11 @@ from isinglass.experiments.runs import read_run
 from isinglass.experiments.statistics import Interval, paired_bootstrap
 from isinglass.measure import Passage, Pool, prepare
 from isinglass.measure.candidates import GRAINS
-from isinglass.measure.pool import MEASURES, one_of
+from isinglass.measure.pool import MEASURES, RENDERS, one_of
+from isinglass.measure.requirements import Labeller, OracleLabeller, evidence_problem, rule_requirements
 from isinglass.policies import find_policy
 from isinglass.problems import gate
+from isinglass.problems.evidence import EvidenceProblem
 from isinglass.records import RecordError
 from isinglass.selecting import Selected, select_from
 
@@ -43,7 +45,7 @@ class Evaluation:
         Questions of the files that no run lists; a run says which questions are meant.
     not_in_files : int
         Questions of the runs that no file holds.
-    rows : dict of (str, int) to dict of str to ndarray, shape (q,)
+    rows : dict of (str, int or None) to dict of str to ndarray, shape (q,)
         For each (policy, budget) and measure, the value of every question; nan where it is not defined.
     settings : dict
         How it was run.
@@ -53,10 +55,10 @@ class Evaluation:
     skipped: tuple[RecordError, ...]
     not_in_run: int
     not_in_files: int
-    rows: dict[tuple[str, int], dict[str, npt.NDArray[np.float64]]]
+    rows: dict[tuple[str, int | None], dict[str, npt.NDArray[np.float64]]]
     settings: dict[str, Any]
 
-    def means(self, policy: str, budget: int) -> dict[str, float | None]:
+    def means(self, policy: str, budget: int | None) -> dict[str, float | None]:
         """Mean of every measure over the questions where it is defined; None where that is nowhere."""
         means: dict[str, float | None] = {}
         for name, values in self.rows[policy, budget].items():
@@ -64,7 +66,7 @@ class Evaluation:
             means[name] = float(defined.mean()) if len(defined) else None
         return means
 
-    def differences(self, baseline: str, **options: Any) -> dict[tuple[str, int], dict[str, Interval]]:
+    def differences(self, baseline: str, **options: Any) -> dict[tuple[str, int | None], dict[str, Interval]]:
         """What each other policy changes against one, at the same budget: every measure with its paired bootstrap.
 
         Parameters
@@ -119,7 +121,7 @@ class Evaluation:
             "policies": self._by_policy({key: self.means(*key) for key in self.rows}),
         } | fields
 
-    def _by_policy(self, values: Mapping[tuple[str, int], Mapping[str, Any]]) -> dict[str, Any]:
+    def _by_policy(self, values: Mapping[tuple[str, int | None], Mapping[str, Any]]) -> dict[str, Any]:
         """By policy and measure, its columns below it; with several budgets, by budget in between."""
         policies: dict[str, Any] = {}
         for (policy, budget), columns in values.items():
@@ -154,9 +156,12 @@ def evaluate(
     paths: str | Path | Sequence[str | Path],
     *,
     policies: Sequence[str],
-    budgets: int | Sequence[int],
+    budgets: int | Sequence[int | None] | None,
     measure: str = "default",
     candidates: str | None = None,
+    render: str | None = None,
+    max_passages: int | None = None,
+    requirements: Labeller | str = "rules",
     retriever: str = "bm25",
     pool: str | None = None,
     top_k: int | None = 5,
@@ -176,12 +181,19 @@ def evaluate(
         Question files, see `read_questions`.
     policies : sequence of str
         Names of `isinglass.policies.POLICIES`.
-    budgets : int or sequence of int
-        Tokens, >= 0.
+    budgets : int or None, or sequence of them
+        Tokens, >= 0; None for no limit.
     measure : {"default", "p1"}
         "p1" follows the published documents, candidates, counter and context exactly.
     candidates : {"passages", "sentences", "windows"}, optional
         What may be chosen. Default: by policy and measure, as for `isinglass.select`.
+    render : {"plain", "titled"}, optional
+        Whether titles are part of the context. Default: by policy; "plain" in ``measure="p1"``.
+    max_passages : int, optional
+        At most so many candidates a context, for every policy.
+    requirements : callable or {"rules", "oracle"}
+        What the policies that ask for requirements are told, and what the measures of the chosen set are taken by: a
+        labeller, see `isinglass.measure.requirements`. "oracle" tells them the supporting facts: a bound, no policy.
     retriever : {"bm25", "embed", "none"}
         "none" hands every paragraph of the question to the packer. Not asked where `runs` are given.
     pool : {"own", "file"}, optional
@@ -224,6 +236,12 @@ def evaluate(
     published = MEASURES[one_of("measure", measure, tuple(MEASURES))].published
     if candidates is not None:
         one_of("candidates", candidates, GRAINS)
+    if render is not None:
+        one_of("render", render, RENDERS)
+    if not callable(requirements):
+        one_of("requirements", requirements, ("rules", "oracle"))
+    if max_passages is not None:
+        gate.integer("max_passages", max_passages, low=1)
     depth = None if top_k is None else gate.integer("top_k", top_k, low=1)
     if backend != "auto":
         backends.load(backend)
@@ -250,9 +268,11 @@ def evaluate(
             not_in_run += len(questions) - len(meant)
             files.append(_File(str(path), meant, by_run(run, questions, pool=pool, top_k=depth, published=published)))
 
-    plan = Plan(names, sizes, measure, candidates, depth, backend, trace)
+    plan = Plan(names, sizes, measure, candidates, depth, backend, trace, render, max_passages, requirements)
     ids: list[str] = []
-    rows: dict[tuple[str, int], dict[str, list[float | None]]] = {(name, size): {} for name in names for size in sizes}
+    rows: dict[tuple[str, int | None], dict[str, list[float | None]]] = {
+        (name, size): {} for name in names for size in sizes
+    }
     total = sum(len(file.questions) for file in files)
     done = 0
     for file in files:
@@ -285,6 +305,9 @@ def evaluate(
             "budgets": list(sizes),
             "measure": measure,
             "candidates": candidates,
+            "render": render,
+            "max_passages": max_passages,
+            "requirements": requirements if isinstance(requirements, str) else _named(requirements),
             "counter": MEASURES[measure].counter.name,
             "retriever": "run" if run is not None else retriever,
             "pool": pool or ("own" if run is None else None),
@@ -299,17 +322,20 @@ class Plan:
     """What is done with every question; see `evaluate`."""
 
     policies: tuple[str, ...]
-    budgets: tuple[int, ...]
+    budgets: tuple[int | None, ...]
     measure: str
     candidates: str | None
     depth: int | None
     backend: str
     trace: str | os.PathLike[str] | None
+    render: str | None = None
+    max_passages: int | None = None
+    requirements: Labeller | str = "rules"
 
 
 def _measured(
     question: Question, retrieved: Sequence[Document], plan: Plan
-) -> Iterator[tuple[tuple[str, int], Values]]:
+) -> Iterator[tuple[tuple[str, int | None], Values]]:
     """The measures of each (policy, budget) on one question."""
     found = [document.name for document in retrieved]
     gold = question.gold_documents
@@ -317,35 +343,48 @@ def _measured(
     for k in sorted({*DEPTHS, plan.depth or max(DEPTHS)}):
         ranking[f"recall@{k}"] = diagnosis.recall_at(found, gold, k)
         ranking[f"all_gold@{k}"] = diagnosis.all_gold_at(found, gold, k)
-    for name, budget, picked, _ in selections(question, retrieved, plan):
-        yield (name, budget), ranking | _survival(question, picked)
+    labeller = _labeller(question, retrieved, plan.requirements)
+    measured: dict[Pool, _Measured] = {}
+    for name, budget, picked, pool in selections(question, retrieved, plan):
+        if pool not in measured:
+            measured[pool] = _Measured.of(pool, labeller)
+        of_set = measured[pool].of_set(picked)
+        yield (name, budget), ranking | _survival(question, picked) | _facts(question, retrieved, picked) | of_set
 
 
 def selections(
     question: Question, retrieved: Sequence[Document], plan: Plan
-) -> Iterator[tuple[str, int, Selected, Pool]]:
+) -> Iterator[tuple[str, int | None, Selected, Pool]]:
     """What each policy of a plan picks at each budget: (policy, budget, selection, the pool it was picked from)."""
     passages = as_retrieved(retrieved)
     hits = None
     if any(document.hits for document in retrieved):
         hits = [document.hits or (document.text,) for document in retrieved]
     where = None if plan.trace is None else diagnosis.Trace(plan.trace, query_id=question.id, bucket=question.type)
+    labeller = _labeller(question, retrieved, plan.requirements)
     pools: dict[tuple[str | None, str], Pool] = {}
     for name in plan.policies:
         policy = find_policy(name)
         # A published context has no titles, and its snippets stand in order of choice.
         published = MEASURES[plan.measure].published
-        grain, render = plan.candidates or policy.candidates, "plain" if published else policy.render
+        grain = plan.candidates or policy.candidates
+        render = plan.render or ("plain" if published else policy.render)
         if (grain, render) not in pools:
             pools[grain, render] = prepare(
                 question.question, passages, measure=plan.measure, candidates=grain, render=render, hits=hits
             )
         pool = pools[grain, render]
         options: dict[str, Any] = {"order": "choice"} if published else {}
+        if plan.max_passages is not None:
+            options["max_items"] = plan.max_passages
+        if "requirements" in policy.options:
+            options["requirements"] = labeller
         if "backend" in policy.options:
             options["backend"] = plan.backend
         for budget in plan.budgets:
-            yield name, budget, select_from(pool, budget, policy=name, trace=where, **options), pool
+            # No context costs more than all candidates together.
+            tokens = int(pool.costs.sum()) + pool.fixed_cost if budget is None else budget
+            yield name, budget, select_from(pool, tokens, policy=name, trace=where, **options), pool
 
 
 def as_retrieved(retrieved: Sequence[Document]) -> list[Passage]:
@@ -369,9 +408,74 @@ def _survival(question: Question, picked: Selected) -> Values:
     }
 
 
-def _budgets(budgets: int | Sequence[int]) -> Iterator[int]:
+def _facts(question: Question, retrieved: Sequence[Document], picked: Selected) -> Values:
+    """Supporting facts by HotpotQA's script: a sentence of the file is given where half of it is in the context."""
+    if question.supporting_facts is None:
+        return {"supporting_fact_precision": None, "supporting_fact_recall": None, "supporting_fact_f1": None}
+    given = set()
+    for kept in picked.passages:
+        document = retrieved[kept.index]
+        for number, (start, end) in enumerate(document.sentences):
+            shown = sum(max(0, min(end, high) - max(start, low)) for low, high in _disjoint(kept.spans))
+            if 0 < end - start <= 2 * shown:
+                given.add((document.title, number))
+    score = diagnosis.supporting_fact_score(given, question.supporting_facts)
+    return {
+        "supporting_fact_precision": score.precision,
+        "supporting_fact_recall": score.recall,
+        "supporting_fact_f1": score.f1,
+    }
+
+
+def _disjoint(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Ascending spans without their overlaps."""
+    at = 0
+    for start, end in spans:
+        yield max(start, at), max(end, at)
+        at = max(end, at)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The problem by which sets of a pool's candidates are measured."""
+
+    problem: EvidenceProblem
+    item: npt.NDArray[np.int64]  # of each candidate in input order; copies are one item
+
+    @classmethod
+    def of(cls, pool: Pool, labeller: Labeller) -> "_Measured":
+        items = np.flatnonzero(pool.first_copy == np.arange(len(pool)))
+        item = np.searchsorted(items, pool.first_copy)[np.lexsort((pool.sentence, pool.passage))]
+        return cls(evidence_problem(pool, labeller(pool), items=items), item)
+
+    def of_set(self, picked: Selected) -> Values:
+        chosen = np.unique(self.item[[snippet.candidate for snippet in picked.snippets]])
+        return dict(diagnosis.set_measures(self.problem, chosen)._asdict())
+
+
+def _labeller(question: Question, retrieved: Sequence[Document], requirements: Labeller | str) -> Labeller:
+    if callable(requirements):
+        return requirements
+    if requirements == "rules":
+        return rule_requirements
+    facts = set(question.supporting_facts or ())
+    return OracleLabeller(
+        [
+            (document.name, span)
+            for document in retrieved
+            for number, span in enumerate(document.sentences)
+            if (document.title, number) in facts
+        ]
+    )
+
+
+def _named(labeller: Labeller) -> str:
+    return getattr(labeller, "__name__", type(labeller).__name__)
+
+
+def _budgets(budgets: int | Sequence[int | None] | None) -> Iterator[int | None]:
     for budget in budgets if isinstance(budgets, Sequence) else [budgets]:
-        yield gate.integer("budget", budget, low=0)
+        yield None if budget is None else gate.integer("budget", budget, low=0)
 
 
 def _merged(runs: Sequence[str | Path]) -> dict[str, tuple[str, ...]] | None:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -335,6 +336,16 @@ def bridge_pool(pool: Pool, allowed: NDArray[np.bool_] | None = None) -> PooledB
     return PooledBridge(bridge, candidate, kept_as)
 
 
+_OF_POOL: WeakKeyDictionary[Pool, PooledBridge] = WeakKeyDictionary()
+
+
+def whole_bridge_pool(pool: Pool) -> PooledBridge:
+    """`bridge_pool` of all candidates, prepared once for each pool."""
+    if (pooled := _OF_POOL.get(pool)) is None:
+        pooled = _OF_POOL[pool] = bridge_pool(pool)
+    return pooled
+
+
 def bridge_relevance(pool: Pool, weights: BridgeWeights = _DEFAULTS) -> FloatArray:
     """Relevance of a pool's candidates by the bridge policy, for policies that take any relevance.
 
@@ -351,7 +362,7 @@ def bridge_relevance(pool: Pool, weights: BridgeWeights = _DEFAULTS) -> FloatArr
     ndarray of float64, shape (n,)
         e^(v / 2) of each candidate, v its key without `fresh` and `length`; 0 for one without a word.
     """
-    pooled = bridge_pool(pool)
+    pooled = whole_bridge_pool(pool)
     relevance = np.zeros(len(pool))
     relevance[pooled.candidate] = pooled.bridge.relevance(weights)
     return np.where(pooled.kept_as >= 0, relevance[pooled.kept_as], 0.0)

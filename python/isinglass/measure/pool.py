@@ -165,6 +165,11 @@ class Pool:
         similarity.setflags(write=False)
         return similarity
 
+    @property
+    def is_lexical(self) -> bool:
+        """Whether relevance comes from words alone: no scores, no embeddings."""
+        return self._vectors is None and not (self.passages and self.passages[0].score is not None)
+
     def _raise_to_shared_text(self, similarity: NDArray[np.float32]) -> None:
         located = np.flatnonzero(self.sources[:, 0] >= 0)
         order = located[np.argsort(self.frame[located], kind="stable")]

@@ -451,6 +451,26 @@ class EvidenceProblem:
         pairs = self.pair_gains[np.ix_(chosen, chosen)]
         return fsum(self.gains[chosen]) + fsum(self.coverage_gains[covered]) + fsum(np.triu(pairs).ravel())
 
+    def change_if_added(self, selection: Sequence[int] | ArrayLike) -> Floats:
+        """By how much the objective changes when each passage joins the others of a selection, shape (n,).
+
+        For a chosen passage that is what the selection would lose without it.
+
+        Parameters
+        ----------
+        selection : array_like of int, shape (k,)
+            Distinct passages, in any order.
+        """
+        chosen = gate.indices("selection", selection, size=len(self))
+        change: Floats = self.gains + self.pair_gains[:, chosen].sum(axis=1)
+        taken = np.zeros(len(self), dtype=np.int64)
+        taken[chosen] = 1
+        for level, worth in zip((1, 2), self.coverage_gains, strict=True):
+            supports = self.support >= level
+            others = supports[:, chosen].sum(axis=1)[:, np.newaxis] - supports * taken
+            change = change + worth @ (supports & (others == 0))
+        return change
+
     def cost(self, selection: Sequence[int] | ArrayLike) -> float:
         """Tokens of a selection; the number of its passages where there are no costs."""
         chosen = gate.indices("selection", selection, size=len(self))
