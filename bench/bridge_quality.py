@@ -2,9 +2,10 @@
 
     ISINGLASS_DATA=... python -m bench.bridge_quality [--half test] [--budget 160] [--settings hotpotqa-own-5 ...]
 
-Words are ASCII, contexts plain and in order of choice, as in the published tables. `by rate` is bridge as a packing
-problem; `focused, bridge` and `submodular, bridge` are those policies on single sentences, without their cap, with the
-relevance of `measure.bridge_relevance`.
+Contexts are plain and in order of choice, and words ASCII, as in the published tables; but for the rows `bridge` and
+`bridge, no titles`, the policy as it is by default: Unicode words, links by shared names, and untitled documents named
+by their beginning. `by rate` is the published rule as a packing problem; `focused, bridge` and `submodular, bridge` are
+those policies on single sentences, without their cap, with the relevance of `measure.bridge_relevance`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ from __future__ import annotations
 import argparse
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import isinglass as ig
 import numpy as np
 from isinglass.diagnosis import all_gold_in_context, answer_in_context, gold_doc_coverage
 from isinglass.experiments.datasets import Question
-from isinglass.measure import Pool, prepare
-from isinglass.measure.bridge import bridge_relevance, prepare_bridge
+from isinglass.measure import prepare
+from isinglass.measure.bridge import Bridge, bridge_relevance, prepare_bridge
 from isinglass.policies import choose
 from numpy.typing import NDArray
 
@@ -33,7 +35,7 @@ SETTINGS = [
     for pool, depth in (("own", 5), ("pooled", 5), ("own", None), ("pooled", 20))
 ]
 MEASURES = ("AIC", "coverage", "all gold", "tokens", "snippets")
-PUBLISHED = ("packed", "focused", "submodular")
+BASE = "bridge, published"
 
 Values = tuple[float, float, float, float, float]
 
@@ -54,32 +56,41 @@ def measured(question: Question, texts: Sequence[str], documents: Sequence[str],
     )
 
 
-def contexts(case: Case, budget: int) -> Iterator[tuple[str, Values]]:
-    """Every policy on one question."""
+def policies(case: Case, budget: int) -> dict[str, Callable[[], Values]]:
+    """Every policy on one question, by name; called for its measures."""
     question, passages = case
-    bridge = prepare_bridge(question.question, passages, measure="p1")
 
-    def sentences(order: Sequence[int]) -> Values:
+    def sentences(bridge: Bridge, order: Sequence[int]) -> Values:
         texts = [bridge.texts[i] for i in order]
         documents = [str(passages[bridge.passage[i]].doc) for i in order]
         return measured(question, texts, documents, int(bridge.tokens[order].sum()))
 
-    yield "bridge", sentences(bridge.pick(budget).order.tolist())
-    result = ig.solve(bridge.problem(budget), "lazy_greedy")
-    yield "by rate", sentences(result.selection.tolist() if len(bridge) else [])
+    def picked(measure: str, titles: bool = True) -> Values:
+        given = passages if titles else [replace(passage, title=None) for passage in passages]
+        bridge = prepare_bridge(question.question, given, measure=measure)
+        return sentences(bridge, bridge.pick(budget).order.tolist())
 
-    def chosen(pool: Pool, policy: str, **options: int) -> Values:
-        order = list(choose(pool, policy, budget, **options).order)
+    def by_rate() -> Values:
+        bridge = prepare_bridge(question.question, passages, measure="p1")
+        return sentences(bridge, ig.solve(bridge.problem(budget), "lazy_greedy").selection.tolist())
+
+    def chosen(policy: str, bridged: bool) -> Values:
+        pool = prepare(question.question, passages, measure="p1", candidates="sentences" if bridged else None)
+        if bridged:
+            pool = replace(pool, relevance=bridge_relevance(pool))
+        order = list(choose(pool, policy, budget, max_items=len(pool) if bridged else None).order)
         documents = [str(pool.passages[pool.passage[i]].doc) for i in order]
         return measured(question, [pool.texts[i] for i in order], documents, int(pool.costs[order].sum()))
 
-    pool = prepare(question.question, passages, measure="p1", candidates="sentences")
-    pool = replace(pool, relevance=bridge_relevance(pool))
-    for policy in ("focused", "submodular"):
-        yield f"{policy}, bridge", chosen(pool, policy, max_items=len(pool))
-    pool = prepare(question.question, passages, measure="p1")
-    for policy in PUBLISHED:
-        yield policy, chosen(pool, policy)
+    return {
+        "bridge, published": lambda: picked("p1"),
+        "bridge": lambda: picked("default"),
+        "by rate": by_rate,
+        **{f"{policy}, bridge": partial(chosen, policy, True) for policy in ("focused", "submodular")},
+        **{policy: partial(chosen, policy, False) for policy in ("packed", "focused", "submodular")},
+        "bridge, published, no titles": lambda: picked("p1", titles=False),
+        "bridge, no titles": lambda: picked("default", titles=False),
+    }
 
 
 def interval(differences: NDArray[np.float64], draws: int = 10_000) -> tuple[float, float]:
@@ -90,22 +101,23 @@ def interval(differences: NDArray[np.float64], draws: int = 10_000) -> tuple[flo
     return float(low), float(high)
 
 
-def table(data: Path, setting: Setting, half: str, budget: int) -> None:
+def table(data: Path, setting: Setting, half: str, budget: int, names: Sequence[str] | None) -> None:
     rows: dict[str, list[Values]] = defaultdict(list)
     for case in cases(data, setting, half):
-        for policy, values in contexts(case, budget):
-            rows[policy].append(values)
+        for policy, run in policies(case, budget).items():
+            if names is None or policy in (BASE, *names):
+                rows[policy].append(run())
     means = {policy: np.array(values) for policy, values in rows.items()}
-    bridge = means["bridge"]
+    bridge = means[BASE]
     print(f"\n### {name(setting)}, {half} half, {len(bridge)} questions, {budget} tokens\n")
-    print("| policy |", " | ".join(MEASURES), "| bridge minus it: AIC |")
+    print("| policy |", " | ".join(MEASURES), "| minus the first: AIC |")
     print("|---" * (len(MEASURES) + 2) + "|")
     for policy, values in means.items():
         digits = (3, 3, 3, 1, 1)
         cells = [f"{mean:.{d}f}" for mean, d in zip(values.mean(axis=0), digits, strict=True)]
-        low, high = interval(bridge[:, 0] - values[:, 0])
-        difference = f"{bridge[:, 0].mean() - values[:, 0].mean():+.3f} [{low:+.3f}, {high:+.3f}]"
-        print(f"| {policy} |", " | ".join(cells), "|", "" if policy == "bridge" else difference, "|", flush=True)
+        low, high = interval(values[:, 0] - bridge[:, 0])
+        difference = f"{values[:, 0].mean() - bridge[:, 0].mean():+.3f} [{low:+.3f}, {high:+.3f}]"
+        print(f"| {policy} |", " | ".join(cells), "|", "" if policy == BASE else difference, "|", flush=True)
 
 
 def main() -> None:
@@ -113,10 +125,11 @@ def main() -> None:
     parser.add_argument("--half", choices=("tune", "test"), default="test")
     parser.add_argument("--budget", type=int, default=160)
     parser.add_argument("--settings", nargs="*", choices=[name(s) for s in SETTINGS], metavar="SETTING")
+    parser.add_argument("--policies", nargs="*", metavar="POLICY", help="rows of the tables")
     options = parser.parse_args()
     for setting in SETTINGS:
         if options.settings is None or name(setting) in options.settings:
-            table(Path(os.environ["ISINGLASS_DATA"]), setting, options.half, options.budget)
+            table(Path(os.environ["ISINGLASS_DATA"]), setting, options.half, options.budget, options.policies)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class Weights:
     first: float = 1
     length: float = 1
     link: float = 2
-    linked: float = 2
+    linked: float = 1
 
 
 @dataclass

@@ -54,7 +54,7 @@ struct BridgeRules {
 };
 
 struct BridgeWeights {
-  double match = 2, fresh = 4, named = 6, names = 2, title = 2, first = 1, length = 1, link = 2, linked = 2;
+  double match = 2, fresh = 4, named = 6, names = 2, title = 2, first = 1, length = 1, link = 2, linked = 1;
 };
 
 struct BridgeLimits {

@@ -62,7 +62,7 @@ class BridgeWeights:
     first: float = 1.0
     length: float = 1.0
     link: float = 2.0
-    linked: float = 2.0
+    linked: float = 1.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
