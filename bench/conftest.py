@@ -6,7 +6,9 @@ whatever the machine. `--full` adds the long rows.
 
 from __future__ import annotations
 
+import os
 import platform
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,24 @@ def backend(request: pytest.FixtureRequest) -> str:
     if state is None or not state.available:
         pytest.skip(f"backend {name!r}: {state.reason if state else 'unknown'}")
     return name
+
+
+@pytest.fixture
+def data() -> Path:
+    if not (named := os.environ.get("ISINGLASS_DATA")):
+        pytest.skip("ISINGLASS_DATA is unset: no real data to bench on")
+    return Path(named)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Passes over what the chosen back end does not offer, and says so."""
+    try:
+        return (yield)
+    except ig.BackendError as error:
+        if pyfuncitem.config.getoption("--backend") == "cpu":
+            raise
+        pytest.skip(str(error))
 
 
 def _cpu_model() -> str:

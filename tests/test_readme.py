@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from isinglass import cli
+from isinglass import Qubo, cli
 from isinglass.experiments.evaluation import evaluate
 from isinglass.policies import POLICIES
+from isinglass.problems.formats import write_qubo
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -52,6 +53,7 @@ def commands() -> list[str]:
 def test_command_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: dict[str, Any]) -> None:
     lines = (json.dumps(passage) for passage in names["passages"])
     (tmp_path / "passages.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    write_qubo(Qubo(names["Q"]), tmp_path / "model.qubo")
     (tmp_path / "python").symlink_to(ROOT / "python")
     monkeypatch.chdir(tmp_path)
     assert cli.main(shlex.split(command)[1:]) == 0
