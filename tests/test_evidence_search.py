@@ -180,9 +180,14 @@ def test_certify_bounds_any_selection() -> None:
             assert tight.feasible is (problem.violations(selection) == ())
             assert tight.upper_bound >= optimum - 1e-9
             assert fast.upper_bound >= optimum - 1e-9
-        best = ig.certify(problem, ig.solve(problem, seed=1).selection)
-        assert best.upper_bound >= best.value == pytest.approx(optimum)
-        assert 0 <= best.gap < 0.2
+            assert (fast.method, tight.method) == ("dual", "exact")
+            assert tight.upper_bound == pytest.approx(optimum)
+        best = ig.solve(problem, seed=1).selection
+        assert ig.certify(problem, best).gap == pytest.approx(0, abs=1e-12)
+        assert 0 <= ig.certify(problem, best, level="fast").gap < 0.2
+    unproved = ig.certify(generators.hard_problem(60, 20, 9, seed=1), [0], time_limit=0.01)
+    assert unproved.method == "dual"
+    assert unproved.upper_bound > unproved.value
     too_many = ig.certify(problem, range(8))
     assert (too_many.feasible, too_many.gap) == (False, None)
     assert too_many.upper_bound >= optimum - 1e-9

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isinglass import _core
 from isinglass.backends import Request
 from isinglass.problems import gate
 from isinglass.problems.evidence import EvidenceProblem
@@ -14,10 +15,10 @@ from isinglass.problems.packing import PackingProblem
 from isinglass.problems.qubo import Qubo
 from isinglass.result import Certificate, gap_of
 
-# Subproblems of branch and bound that a tight certificate of a QUBO may take without a time limit: about a second.
+# Subproblems of branch and bound that a tight certificate may take without a time limit: about a second.
 _NODES = 10_000
-# Steps on the dual of an evidence problem.
-_DUAL_STEPS = {"fast": 60, "tight": 2000}
+# Steps on the dual of an evidence problem that a fast certificate takes.
+_DUAL_STEPS = 200
 
 
 def certify(
@@ -37,10 +38,10 @@ def certify(
         Packing and evidence: distinct items in any order, shape (k,). A QUBO: a state of 0 and 1, shape (n,).
     level : {"fast", "tight"}
         Packing, "fast": the online bound at the empty set and at `selection`; "tight": the concave bound too. A QUBO,
-        "fast": the roof dual bound; "tight": branch and bound from there, which may prove the optimum. Evidence: few or
-        many steps on the Lagrangian dual.
+        "fast": the roof dual bound; "tight": branch and bound from there, which may prove the optimum. Evidence,
+        "fast": the Lagrangian dual bound; "tight": branch and bound, which may prove the optimum.
     time_limit : float, optional
-        Seconds that the bound may take. None: branch and bound of a QUBO ends after 10,000 subproblems.
+        Seconds that the bound may take. None: branch and bound ends after 10,000 subproblems.
     memory_limit : int, optional
         Bytes, as in `solve`; not for evidence.
 
@@ -71,7 +72,7 @@ def certify(
         raise TypeError(f"problem must be {kinds}, got {type(problem).__name__}")
     items = gate.indices("selection", selection, size=len(problem))
     if isinstance(problem, EvidenceProblem):
-        return _certify_evidence(problem, items, _DUAL_STEPS[level], limit)
+        return _certify_evidence(problem, items, level, limit)
     core = problem.core(memory_limit)
     value = core.evaluate(items)
     upper_bound, method = core.bound(items, level == "tight", limit)
@@ -96,10 +97,17 @@ def _certify_state(problem: Qubo, sample: ArrayLike, level: str, time_limit: flo
     return certificate_of(value, proof)
 
 
-def _certify_evidence(problem: EvidenceProblem, items: NDArray[np.int64], steps: int, limit: float) -> Certificate:
-    value = problem.objective(items)
+def _certify_evidence(problem: EvidenceProblem, items: NDArray[np.int64], level: str, limit: float) -> Certificate:
+    value, core, method = problem.objective(items), problem.core(), "dual"
     feasible = not problem.violations(items)
-    upper_bound = problem.core().bound(value if feasible else 0.0, steps, limit)
+    if level == "fast":
+        upper_bound = core.bound(value if feasible else 0.0, _DUAL_STEPS, limit)
+    else:
+        node_limit = 0 if np.isfinite(limit) else _NODES
+        answer = _core.select_evidence(core, 0, 0, node_limit, 0, limit, None)
+        assert answer.upper_bound is not None
+        upper_bound = answer.upper_bound
+        method = "exact" if answer.proved else "dual"
     if feasible:
         upper_bound = max(upper_bound, value)
-    return Certificate(value, feasible, upper_bound, gap_of(value, upper_bound) if feasible else None, "dual")
+    return Certificate(value, feasible, upper_bound, gap_of(value, upper_bound) if feasible else None, method)
