@@ -329,6 +329,16 @@ def _evaluate_options(parser: _Parser) -> None:
         metavar="POLICY",
         help="also say what the others change against it, with 95 %% bootstrap intervals",
     )
+    parser.add_argument(
+        "--ablate", action="store_true", help="also the policy qubo in full, and without each term of its objective"
+    )
+    parser.add_argument(
+        "--solvers",
+        metavar="A,B",
+        type=_words,
+        help="instead compare solvers on the problems of the policy qubo: BACKEND:METHOD, or a foreign back end alone",
+    )
+    parser.add_argument("--figure", metavar="OUT", type=_output, help="with --solvers: draw latency and optima found")
     parser.add_argument("--limit", metavar="N", type=_count, help="only the first N questions of each file")
     parser.add_argument("--backend", default="auto", help="of policies that solve a packing problem")
     parser.add_argument("--keep-going", action="store_true", help="pass over what is faulty, and report it")
@@ -363,18 +373,20 @@ _EVIDENCE_COLUMNS = (
 
 def _evaluate(args: argparse.Namespace) -> int:
     from isinglass.experiments.evaluation import evaluate
-    from isinglass.measure.requirements import RequirementCache
+    from isinglass.experiments.variants import ablations
 
     if args.config is not None:
         return _experiment(args)
     if not args.files or args.rows is not None:
         raise ValueError("expected question files, or --config; --rows belongs to --config")
-    if args.baseline is not None and args.baseline not in args.policies:
+    if args.solvers is not None:
+        return _compare_solvers(args)
+    if args.figure is not None:
+        raise ValueError("--figure belongs to --solvers")
+    variants = ablations() if args.ablate else {}
+    if args.baseline is not None and args.baseline not in (*args.policies, *variants):
         raise ValueError(f"--baseline must be one of --policies ({', '.join(args.policies)}), got {args.baseline!r}")
     budgets = args.budget or [160 if args.max_passages is None else None]
-    requirements: Any = args.requirements
-    if requirements not in ("rules", "oracle"):
-        requirements = RequirementCache.read(requirements, keep_going=args.keep_going)
     with console.Progress("questions") as progress:
         evaluation = evaluate(
             args.files,
@@ -384,7 +396,8 @@ def _evaluate(args: argparse.Namespace) -> int:
             candidates=args.candidates,
             render=args.render,
             max_passages=args.max_passages,
-            requirements=requirements,
+            requirements=_requirements(args),
+            variants=variants,
             retriever=args.retriever,
             pool=args.pool,
             top_k=args.top_k,
@@ -463,6 +476,64 @@ def _experiment(args: argparse.Namespace) -> int:
 
     _emit(args, outcome.as_dict(), show)
     return PARTLY if outcome.skipped or outcome.failed or not len(outcome.rows) else DONE
+
+
+def _requirements(args: argparse.Namespace) -> Any:
+    from isinglass.measure.requirements import RequirementCache
+
+    if args.requirements in ("rules", "oracle"):
+        return args.requirements
+    return RequirementCache.read(args.requirements, keep_going=args.keep_going)
+
+
+_SOLVER_COLUMNS = (
+    ("optimal\n%", "optimal", 100, 1),
+    ("proved\n%", "proved", 100, 1),
+    ("feasible\n%", "feasible", 100, 1),
+    ("gap %\nmean", "gap_mean", 100, 3),
+    ("gap %\nmax", "gap_max", 100, 2),
+    ("ms\np50", "p50", 1, 3),
+    ("ms\np95", "p95", 1, 3),
+    ("ms\np99", "p99", 1, 3),
+)
+
+
+def _compare_solvers(args: argparse.Namespace) -> int:
+    from isinglass.experiments.evaluation import evidence_problems
+    from isinglass.experiments.solvers import compare_solvers, parse_solver
+
+    for solver in args.solvers:
+        parse_solver(solver)
+    if args.budget is not None and len(args.budget) > 1:
+        raise ValueError(f"--solvers takes one budget, got {args.budget}")
+    problems = evidence_problems(
+        args.files,
+        candidates=args.candidates or "sentences",
+        max_passages=args.max_passages or 5,
+        budget=args.budget[0] if args.budget else None,
+        requirements=_requirements(args),
+        retriever=args.retriever,
+        top_k=args.top_k,
+        limit=args.limit,
+    )
+    if not problems:
+        console.note("nothing to do: no question was left to evaluate")
+        return PARTLY
+    with console.Progress("calls") as progress:
+        compared = compare_solvers(problems, args.solvers, progress=progress)
+    if args.figure is not None:
+        compared.plot(args.figure)
+
+    def show() -> None:
+        rows = [
+            [row.solver, *(f"{scale * getattr(row, name):.{digits}f}" for _, name, scale, digits in _SOLVER_COLUMNS)]
+            for row in compared.comparisons
+        ]
+        title = f"{compared.problems} problems, {compared.references} with a proved optimum"
+        console.print_table(title, ["solver", *(title for title, *_ in _SOLVER_COLUMNS)], rows)
+
+    _emit(args, compared.as_dict(), show)
+    return DONE
 
 
 def _limit(budget: int | None, settings: Any, unit: str = "") -> str:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from isinglass.measure import Passage, Pool, prepare
 from isinglass.measure.candidates import GRAINS
 from isinglass.measure.pool import MEASURES, RENDERS, one_of
 from isinglass.measure.requirements import Labeller, OracleLabeller, evidence_problem, rule_requirements
-from isinglass.policies import find_policy
+from isinglass.policies import POLICIES, find_policy
 from isinglass.problems import gate
 from isinglass.problems.evidence import EvidenceProblem
 from isinglass.records import RecordError
@@ -29,6 +29,7 @@ DEPTHS = (1, 2, 5)
 """Depths of the recall columns, as published; the depth of retrieval joins them where it is another."""
 
 Values = dict[str, float | None]
+Variant = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,7 @@ def evaluate(
     render: str | None = None,
     max_passages: int | None = None,
     requirements: Labeller | str = "rules",
+    variants: Mapping[str, Variant] | None = None,
     retriever: str = "bm25",
     pool: str | None = None,
     top_k: int | None = 5,
@@ -194,6 +196,8 @@ def evaluate(
     requirements : callable or {"rules", "oracle"}
         What the policies that ask for requirements are told, and what the measures of the chosen set are taken by: a
         labeller, see `isinglass.measure.requirements`. "oracle" tells them the supporting facts: a bound, no policy.
+    variants : dict of str to (policy, options), optional
+        Further policies under names of their own: a policy with options of `isinglass.policies.choose`.
     retriever : {"bm25", "embed", "none"}
         "none" hands every paragraph of the question to the packer. Not asked where `runs` are given.
     pool : {"own", "file"}, optional
@@ -229,7 +233,10 @@ def evaluate(
     ImportError
         If BM25 is asked for and bm25s is not installed (extra `eval`).
     """
-    names = tuple(dict.fromkeys(find_policy(policy).name for policy in policies))
+    named = {name: (find_policy(policy).name, options) for name, (policy, options) in (variants or {}).items()}
+    if taken := [name for name in named if name in POLICIES]:
+        raise ValueError(f"variants must have names of their own, got that of the policy {taken[0]!r}")
+    names = tuple(dict.fromkeys([find_policy(policy).name for policy in policies] + list(named)))
     if not names:
         raise ValueError("policies must name at least one policy, got none")
     sizes = tuple(dict.fromkeys(_budgets(budgets)))
@@ -268,7 +275,7 @@ def evaluate(
             not_in_run += len(questions) - len(meant)
             files.append(_File(str(path), meant, by_run(run, questions, pool=pool, top_k=depth, published=published)))
 
-    plan = Plan(names, sizes, measure, candidates, depth, backend, trace, render, max_passages, requirements)
+    plan = Plan(names, sizes, measure, candidates, depth, backend, trace, render, max_passages, requirements, named)
     ids: list[str] = []
     rows: dict[tuple[str, int | None], dict[str, list[float | None]]] = {
         (name, size): {} for name in names for size in sizes
@@ -331,6 +338,7 @@ class Plan:
     render: str | None = None
     max_passages: int | None = None
     requirements: Labeller | str = "rules"
+    variants: Mapping[str, Variant] = field(default_factory=dict)
 
 
 def _measured(
@@ -343,13 +351,9 @@ def _measured(
     for k in sorted({*DEPTHS, plan.depth or max(DEPTHS)}):
         ranking[f"recall@{k}"] = diagnosis.recall_at(found, gold, k)
         ranking[f"all_gold@{k}"] = diagnosis.all_gold_at(found, gold, k)
-    labeller = _labeller(question, retrieved, plan.requirements)
-    measured: dict[Pool, _Measured] = {}
+    evidence = EvidenceMeasures(question, retrieved, plan.requirements)
     for name, budget, picked, pool in selections(question, retrieved, plan):
-        if pool not in measured:
-            measured[pool] = _Measured.of(pool, labeller)
-        of_set = measured[pool].of_set(picked)
-        yield (name, budget), ranking | _survival(question, picked) | _facts(question, retrieved, picked) | of_set
+        yield (name, budget), ranking | _survival(question, picked) | evidence.of(picked, pool)
 
 
 def selections(
@@ -364,7 +368,8 @@ def selections(
     labeller = _labeller(question, retrieved, plan.requirements)
     pools: dict[tuple[str | None, str], Pool] = {}
     for name in plan.policies:
-        policy = find_policy(name)
+        kind, own = plan.variants.get(name, (name, {}))
+        policy = find_policy(kind)
         # A published context has no titles, and its snippets stand in order of choice.
         published = MEASURES[plan.measure].published
         grain = plan.candidates or policy.candidates
@@ -381,10 +386,11 @@ def selections(
             options["requirements"] = labeller
         if "backend" in policy.options:
             options["backend"] = plan.backend
+        options |= own
         for budget in plan.budgets:
             # No context costs more than all candidates together.
             tokens = int(pool.costs.sum()) + pool.fixed_cost if budget is None else budget
-            yield name, budget, select_from(pool, tokens, policy=name, trace=where, **options), pool
+            yield name, budget, select_from(pool, tokens, policy=kind, trace=where, **options), pool
 
 
 def as_retrieved(retrieved: Sequence[Document]) -> list[Passage]:
@@ -408,25 +414,6 @@ def _survival(question: Question, picked: Selected) -> Values:
     }
 
 
-def _facts(question: Question, retrieved: Sequence[Document], picked: Selected) -> Values:
-    """Supporting facts by HotpotQA's script: a sentence of the file is given where half of it is in the context."""
-    if question.supporting_facts is None:
-        return {"supporting_fact_precision": None, "supporting_fact_recall": None, "supporting_fact_f1": None}
-    given = set()
-    for kept in picked.passages:
-        document = retrieved[kept.index]
-        for number, (start, end) in enumerate(document.sentences):
-            shown = sum(max(0, min(end, high) - max(start, low)) for low, high in _disjoint(kept.spans))
-            if 0 < end - start <= 2 * shown:
-                given.add((document.title, number))
-    score = diagnosis.supporting_fact_score(given, question.supporting_facts)
-    return {
-        "supporting_fact_precision": score.precision,
-        "supporting_fact_recall": score.recall,
-        "supporting_fact_f1": score.f1,
-    }
-
-
 def _disjoint(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Ascending spans without their overlaps."""
     at = 0
@@ -435,22 +422,49 @@ def _disjoint(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         at = max(end, at)
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """The problem by which sets of a pool's candidates are measured."""
+class EvidenceMeasures:
+    """Supporting facts of a selection, and the measures of its set by the requirements of the question.
 
-    problem: EvidenceProblem
-    item: npt.NDArray[np.int64]  # of each candidate in input order; copies are one item
+    Parameters
+    ----------
+    question : Question
+    retrieved : sequence of Document
+        That the selection was made from.
+    requirements : callable or {"rules", "oracle"}
+        See `evaluate`.
+    """
 
-    @classmethod
-    def of(cls, pool: Pool, labeller: Labeller) -> "_Measured":
-        items = np.flatnonzero(pool.first_copy == np.arange(len(pool)))
-        item = np.searchsorted(items, pool.first_copy)[np.lexsort((pool.sentence, pool.passage))]
-        return cls(evidence_problem(pool, labeller(pool), items=items), item)
+    def __init__(self, question: Question, retrieved: Sequence[Document], requirements: Labeller | str) -> None:
+        self._question = question
+        self._retrieved = retrieved
+        self._labeller = _labeller(question, retrieved, requirements)
+        self._problems: dict[Pool, tuple[EvidenceProblem, npt.NDArray[np.int64]]] = {}
 
-    def of_set(self, picked: Selected) -> Values:
-        chosen = np.unique(self.item[[snippet.candidate for snippet in picked.snippets]])
-        return dict(diagnosis.set_measures(self.problem, chosen)._asdict())
+    def of(self, picked: Selected, pool: Pool) -> Values:
+        """The measures of a selection from a pool."""
+        if pool not in self._problems:
+            # Items are different texts; `item` is that of each candidate in input order.
+            items = np.flatnonzero(pool.first_copy == np.arange(len(pool)))
+            item = np.searchsorted(items, pool.first_copy)[np.lexsort((pool.sentence, pool.passage))]
+            self._problems[pool] = evidence_problem(pool, self._labeller(pool), items=items), item
+        problem, item = self._problems[pool]
+        chosen = np.unique(item[[snippet.candidate for snippet in picked.snippets]])
+        return self._facts(picked) | diagnosis.set_measures(problem, chosen)._asdict()
+
+    def _facts(self, picked: Selected) -> Values:
+        """By HotpotQA's script; a sentence of the file is given where half of it is in the context."""
+        names = ("supporting_fact_precision", "supporting_fact_recall", "supporting_fact_f1")
+        if self._question.supporting_facts is None:
+            return dict.fromkeys(names)
+        given = set()
+        for kept in picked.passages:
+            document = self._retrieved[kept.index]
+            for number, (start, end) in enumerate(document.sentences):
+                shown = sum(max(0, min(end, high) - max(start, low)) for low, high in _disjoint(kept.spans))
+                if 0 < end - start <= 2 * shown:
+                    given.add((document.title, number))
+        score = diagnosis.supporting_fact_score(given, self._question.supporting_facts)
+        return dict(zip(names, (score.precision, score.recall, score.f1), strict=True))
 
 
 def _labeller(question: Question, retrieved: Sequence[Document], requirements: Labeller | str) -> Labeller:
@@ -486,3 +500,27 @@ def _merged(runs: Sequence[str | Path]) -> dict[str, tuple[str, ...]] | None:
             raise RecordError(str(path), 0, f"expected questions that no other run has, got {question!r} again")
         merged.update(run)
     return merged if runs else None
+
+
+def evidence_problems(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    candidates: str = "sentences",
+    max_passages: int = 5,
+    budget: int | None = None,
+    requirements: Labeller | str = "rules",
+    retriever: str = "none",
+    top_k: int | None = None,
+    limit: int | None = None,
+) -> list[EvidenceProblem]:
+    """The problem that the policy qubo solves for each question of some files; parameters as for `evaluate`."""
+    problems = []
+    for path in [paths] if isinstance(paths, (str, Path)) else paths:
+        questions = read_questions(path, limit=limit).questions
+        retrieve = by_retriever(questions, retriever, pool="own", top_k=top_k)
+        for question in questions:
+            retrieved = retrieve(question)
+            pool = prepare(question.question, as_retrieved(retrieved), candidates=candidates, render="titled")
+            labels = _labeller(question, retrieved, requirements)(pool)
+            problems.append(evidence_problem(pool, labels, budget=budget, max_passages=max_passages))
+    return problems

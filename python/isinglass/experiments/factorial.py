@@ -23,14 +23,15 @@ from isinglass.diagnosis.trace import append_line, text_hash
 from isinglass.experiments.answers import Answers, with_answers, with_oracle, with_router
 from isinglass.experiments.corpus import Document
 from isinglass.experiments.datasets import Question, read_questions
-from isinglass.experiments.evaluation import DEPTHS, Plan, as_retrieved, selections
+from isinglass.experiments.evaluation import DEPTHS, EvidenceMeasures, Plan, as_retrieved, selections
 from isinglass.experiments.retrieval import GRAPHS, POOLS, RETRIEVERS, Retrieve, by_retriever, by_run
 from isinglass.experiments.rows import Rows
 from isinglass.experiments.runs import read_run
+from isinglass.experiments.variants import read_variant
 from isinglass.measure.candidates import GRAINS
-from isinglass.measure.pool import MEASURES, one_of
+from isinglass.measure.pool import MEASURES, RENDERS, one_of
 from isinglass.measure.text import count_words
-from isinglass.policies import find_policy
+from isinglass.policies import POLICIES, find_policy
 from isinglass.problems import gate
 from isinglass.records import RecordError, read_records
 
@@ -81,6 +82,11 @@ class Experiment:
         Paragraphs of the sample, or each question's own.
     measure, candidates, backend
         As for `isinglass.experiments.evaluation.evaluate`.
+    render, max_passages, requirements
+        As for `evaluate`; requirements by "rules" or "oracle".
+    variants : tuple of dict
+        Further policies: `name`, `policy` (default qubo) and its options, for qubo among them `preset`, `max_items` and
+        tables of `weights` and `penalties`; see `isinglass.experiments.variants`.
     embed : str or None
         MODULE:FUNCTION for retrievers with ``index = "embed"``.
     answers : tuple of str
@@ -102,6 +108,10 @@ class Experiment:
     candidates: str | None = None
     backend: str = "auto"
     embed: str | None = None
+    render: str | None = None
+    max_passages: int | None = None
+    requirements: str = "rules"
+    variants: tuple[Mapping[str, Any], ...] = ()
     answers: tuple[str, ...] = ()
     rule: str = "hotpotqa"
     oracle: bool = False
@@ -148,6 +158,7 @@ def read_experiment(path: str | Path) -> Experiment:
     values["budgets"] = tuple(
         gate.integer("budgets", b, low=0) for b in _listed(given["budgets"], int, f"{path}: budgets")
     )
+    values["variants"] = tuple(_listed(given.get("variants", ()), dict, f"{path}: variants"))
     values["seeds"] = tuple(_listed(given.get("seeds", [0]), int, f"{path}: seeds"))
     levels = [_retriever(level, place, str(path)) for level in given.get("retrievers", [{"name": "bm25"}])]
     values["retrievers"] = tuple(levels)
@@ -175,6 +186,14 @@ def _check(experiment: Experiment) -> None:
     one_of("rule", experiment.rule, tuple(RULES))
     if experiment.candidates is not None:
         one_of("candidates", experiment.candidates, GRAINS)
+    if experiment.render is not None:
+        one_of("render", experiment.render, RENDERS)
+    if experiment.max_passages is not None:
+        gate.integer("max_passages", experiment.max_passages, low=1)
+    one_of("requirements", experiment.requirements, ("rules", "oracle"))
+    names = [read_variant(table)[0] for table in experiment.variants]
+    if len(set(names)) < len(names) or set(names) & set(POLICIES):
+        raise ValueError(f"variants must have names of their own, got {names}")
     if experiment.sample is None and len(experiment.seeds) > 1:
         raise ValueError(f"several seeds need a sample: without one each draws all questions, got {experiment.seeds}")
     names = [level.name for level in experiment.retrievers]
@@ -320,9 +339,10 @@ def run_experiment(
 
     def tasks() -> Iterator[_Task]:
         nonlocal resumed
+        variants = dict(read_variant(table) for table in experiment.variants)
         plan = Plan(
-            experiment.policies, experiment.budgets, experiment.measure, experiment.candidates, None,
-            experiment.backend, None,
+            (*experiment.policies, *variants), experiment.budgets, experiment.measure, experiment.candidates, None,
+            experiment.backend, None, experiment.render, experiment.max_passages, experiment.requirements, variants,
         )  # fmt: skip
         for dataset, seed, drawn, questions in samples:
             for level in experiment.retrievers:
@@ -414,6 +434,7 @@ def _pack(task: _Task) -> list[dict[str, Any]] | ValueError:
         "hits": sum(len(document.hits) for document in task.retrieved),
     }
     rows = []
+    evidence = EvidenceMeasures(question, task.retrieved, task.plan.requirements)
     try:
         for policy, budget, picked, pool in selections(question, task.retrieved, task.plan):
             measured = diagnose(picked, question, retrieved, depths=sorted(set(task.depths))).as_dict()
@@ -424,6 +445,7 @@ def _pack(task: _Task) -> list[dict[str, Any]] | ValueError:
                     "dataset": dataset, "seed": seed, "retriever": retriever, "question": question.id,
                     "policy": policy, "budget": budget,
                     **{name: value for name, value in measured.items() if value is not None},
+                    **{name: value for name, value in evidence.of(picked, pool).items() if value is not None},
                     **of_retrieval,
                     "candidates": len(pool),
                     "top_relevance": float(strongest[0]) if len(pool) else 0.0,
