@@ -158,7 +158,11 @@ def support_overlap(support: ArrayLike, rho_diff: float = 0.25) -> Floats:
     ndarray, shape (n, n)
         Symmetric.
     """
-    supports = (_support(support) > 0).astype(np.float64)
+    return _overlap(_support(support), rho_diff)
+
+
+def _overlap(support: NDArray[np.int8], rho_diff: float) -> Floats:
+    supports = (support > 0).astype(np.float64)
     shared = np.einsum("ji,jk->ik", supports, supports)  # not by @: see to_qubo
     size = supports.sum(axis=0)
     either = size[:, np.newaxis] + size - shared
@@ -417,7 +421,7 @@ class EvidenceProblem:
         """What each passage brings alone, coverage apart: alpha s_i + eta sum_j w_j S_ji - kappa u_i - mu; (n,)."""
         weights = self.weights
         gains = weights.alpha * self.relevance + weights.eta * (self.requirement_weights @ self.support)
-        gains = gains - weights.kappa * unsupported(self.support) - weights.mu
+        gains = gains - weights.kappa * (self.support == 0).all(axis=0) - weights.mu
         gains.setflags(write=False)
         return gains
 
@@ -426,7 +430,7 @@ class EvidenceProblem:
         """delta b_ik - beta rho_ik d_ik, symmetric, 0 on the diagonal; (n, n)."""
         weights = self.weights
         pairs: Floats = weights.delta * self.complementarity
-        pairs -= weights.beta * support_aware_redundancy(self.support, self.redundancy, weights.rho_diff)
+        pairs -= weights.beta * (self.redundancy * _overlap(self.support, weights.rho_diff))
         pairs.setflags(write=False)
         return pairs
 
