@@ -420,7 +420,7 @@ class EvidenceProblem:
     def gains(self) -> Floats:
         """What each passage brings alone, coverage apart: alpha s_i + eta sum_j w_j S_ji - kappa u_i - mu; (n,)."""
         weights = self.weights
-        gains = weights.alpha * self.relevance + weights.eta * (self.requirement_weights @ self.support)
+        gains: Floats = weights.alpha * self.relevance + weights.eta * (self.requirement_weights @ self.support)
         gains = gains - weights.kappa * (self.support == 0).all(axis=0) - weights.mu
         gains.setflags(write=False)
         return gains
