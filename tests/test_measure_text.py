@@ -130,3 +130,15 @@ def test_calibrate_refuses() -> None:
         calibrate([1.0, float("nan")])
     with pytest.raises(ValueError, match="how must be"):
         calibrate([1.0], "softmax")
+
+
+def test_the_plain_rule_of_words_is_asked_only_where_it_is_the_full_one() -> None:
+    from isinglass.measure import text
+
+    outside = [c for c in map(chr, range(0x110000)) if text._OTHER_THAN_SPACED.search(c) is None]
+    assert len(outside) > 1000
+    for c in outside:
+        if "\ud800" <= c <= "\udfff":
+            continue
+        for sample in (c, f"a{c}b", f"é{c}"):
+            assert text._SPACED_WORD.findall(sample) == text._unicode_word().findall(sample), repr(c)

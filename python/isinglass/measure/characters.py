@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from isinglass import _core
-from isinglass.measure.text import _UNSPACED
+from isinglass.measure.text import _UNSPACED, Span
 
 # Of Property in cpp/include/isinglass/text.hpp.
 _SPACE, _LETTER, _WORD, _LOWER, _DIGIT, _DECIMAL, _MARK, _UNSPACED_BIT = (1 << bit for bit in range(8))
@@ -46,3 +46,8 @@ def character_table() -> _core.CharacterTable:
         becomes = [ord(f) for f in chr(c).casefold()]
         expansion[row, : len(becomes)] = becomes
     return _core.CharacterTable(properties, np.array(folded, dtype=np.uint32), expansion.ravel())
+
+
+def cut_sentences(text: str) -> list[Span]:
+    """`isinglass.measure.text.sentences`, natively: the same spans, in a hundredth of the time."""
+    return _core.cut_sentences(text, None if text.isascii() else character_table())

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from isinglass.measure import text as script
 from isinglass.measure.candidates import GRAINS, Candidate, cut
+from isinglass.measure.characters import cut_sentences
 from isinglass.measure.lexical import FloatArray, IntArray, Vocabulary, WordCounts, check_matrix
 from isinglass.measure.passages import Passage, as_passages, finite_array
 from isinglass.measure.relevance import centre_relevance, matched_share, published_relevance
@@ -95,8 +96,6 @@ class Pool:
         Tokens that the counter charges for any text at all (special tokens); 0 for the built-in counters.
     relevance : ndarray of float64, shape (n,)
         >= 0.
-    centre_relevance : ndarray of float64, shape (n,)
-        Score of the centre sentence alone, by which policy ``packed`` ranks.
     terms : tuple of str
         Content terms of the question.
     coverage : ndarray of uint8, shape (n, q)
@@ -128,7 +127,6 @@ class Pool:
     costs: IntArray
     fixed_cost: int
     relevance: FloatArray
-    centre_relevance: FloatArray
     terms: tuple[str, ...]
     coverage: NDArray[np.uint8]
     first_copy: IntArray
@@ -136,6 +134,7 @@ class Pool:
     counter: Counter
     counts: WordCounts = field(repr=False)
     _vectors: Callable[[], FloatArray] | None = field(repr=False)
+    _centre_relevance: Callable[[], FloatArray] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -144,6 +143,11 @@ class Pool:
     def embedded(self) -> bool:
         """Whether the candidates have embeddings."""
         return self._vectors is not None
+
+    @cached_property
+    def centre_relevance(self) -> FloatArray:
+        """Score of the centre sentence alone, by which policy ``packed`` ranks, shape (n,)."""
+        return self._centre_relevance()
 
     @cached_property
     def blank(self) -> NDArray[np.bool_]:
@@ -172,7 +176,10 @@ class Pool:
 
     def _raise_to_shared_text(self, similarity: NDArray[np.float32]) -> None:
         located = np.flatnonzero(self.sources[:, 0] >= 0)
-        order = located[np.argsort(self.frame[located], kind="stable")]
+        order = located[np.lexsort((self.sources[located, 0], self.frame[located]))]
+        frame, (start, end) = self.frame[order], self.sources[order].T
+        if not ((frame[1:] == frame[:-1]) & (start[1:] < end[:-1])).any():
+            return  # as for sentences: nothing is shared
         for group in np.split(order, np.flatnonzero(np.diff(self.frame[order])) + 1):
             if len(group) < 2:
                 continue
@@ -333,7 +340,7 @@ def prepare(
     question = tuple(vocabulary.number)
     # The published cut and limit belong to the published candidates, which are windows.
     windows = rules.published and grain == "windows"
-    cuts = cut(given, grain, rules.sentences if windows else script.sentences, vocabulary, rules.published)
+    cuts = cut(given, grain, rules.sentences if windows else cut_sentences, vocabulary, rules.published)
     titles = [vocabulary.encode(passage.title or "") for passage in given]
     hit_words = _hits(given, cuts, hits, vocabulary)
 
@@ -361,7 +368,8 @@ def prepare(
     heads = [separator + heading(given[c.passage].title, render) for c in cuts]
     if count_tokens is None:
         # The words are counted already, and words of two texts never become more by joining these.
-        costs = [max(1, counter(head) + len(c.words)) for head, c in zip(heads, cuts, strict=True)]
+        tokens = {head: counter(head) for head in set(heads)}
+        costs = [max(1, tokens[head] + len(c.words)) for head, c in zip(heads, cuts, strict=True)]
     else:
         costs = [max(1, counter(head + c.text) - fixed_cost) for head, c in zip(heads, cuts, strict=True)]
     first_copy = _first_copies([c.text if rules.published else " ".join(c.text.split()) for c in cuts])
@@ -386,7 +394,6 @@ def prepare(
         costs=np.array(costs, dtype=np.int64)[order],
         fixed_cost=fixed_cost,
         relevance=relevance[order],
-        centre_relevance=centre_relevance(cuts, asked, hit_words, document)[order],
         terms=terms,
         coverage=coverage[order],
         first_copy=place[first_copy[order]],
@@ -394,6 +401,7 @@ def prepare(
         counter=counter,
         counts=counts.take(order),
         _vectors=None if vectors is None else (lambda: vectors()[order]),
+        _centre_relevance=lambda: centre_relevance(cuts, asked, hit_words, document)[order],
     )
 
 

@@ -25,6 +25,10 @@ _UNSPACED = (
     "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Hiragana, Katakana
     "\u3100-\u312f\u31a0-\u31bf"  # Bopomofo
 )
+# Latin, Greek and Cyrillic letters with the usual punctuation: no marks and no unspaced script, so a plain rule finds
+# the same words several times faster.
+_OTHER_THAN_SPACED = re.compile("[\u0300-\u036f\u0483-\u200f\u2028-\U0010ffff]")
+_SPACED_WORD = re.compile(r"[^\W_]+")
 _UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
 
 
@@ -45,7 +49,8 @@ def words(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
-    return _unicode_word().findall(unicodedata.normalize("NFC", text).casefold())
+    text = unicodedata.normalize("NFC", text).casefold()
+    return (_SPACED_WORD if _OTHER_THAN_SPACED.search(text) is None else _unicode_word()).findall(text)
 
 
 def ascii_words(text: str) -> list[str]:
