@@ -16,8 +16,15 @@
 namespace isinglass {
 namespace {
 
-constexpr std::size_t kAnnealedReads = 32;  // whose best fill a pool; a number of its own, whatever a vector holds
+// Reads that are annealed for each member of a pool; a number of its own, whatever a vector holds.
+constexpr std::size_t kReadsPerMember = 2;
 constexpr std::size_t kAttemptsPerSlice = std::size_t{1} << 18;
+// Later pools anneal longer, up to so many times: what the first ones did not find is worth it.
+constexpr std::uint64_t kMostSweeps = 24;
+// Couplings, by variables, that may be looked at to group what two states differ in.
+constexpr std::size_t kGroupingWork = 128;
+// Later pools are larger by the numbers of Luby, up to so many times.
+constexpr std::uint64_t kMostEffort = 8;
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
 struct Member {
@@ -44,6 +51,7 @@ std::uint64_t luby(std::uint64_t k) {
 }
 
 struct Pool {
+  std::size_t size = 0;         // of members, once it is full
   std::vector<Member> members;  // by energy, then bits
   std::vector<std::int64_t> trace;
   std::uint64_t children = 0, moves = 0;
@@ -51,6 +59,81 @@ struct Pool {
   bool whole = false;
 
   std::int64_t best() const { return members.front().energy; }
+};
+
+/// Groups of variables in which two states differ, such that strong couplings are within groups: a state that takes
+/// whole groups from the one and the rest from the other breaks few of them. With all couplings, groups do not see each
+/// other at all, and the best choice for each is the best of all children (partition crossover: D. Whitley 2009).
+class Clusters {
+ public:
+  explicit Clusters(const Qubo& qubo) : qubo_(qubo), place_(qubo.size(), -1) {}
+
+  bool affordable(const std::vector<std::int32_t>& differing) const {
+    const SparseRows& rows = qubo_.sparse_rows();
+    std::size_t couplings = 0;
+    for (std::int32_t i : differing) couplings += static_cast<std::size_t>(rows.start[at(i) + 1] - rows.start[at(i)]);
+    return couplings <= kGroupingWork * qubo_.size();
+  }
+
+  /// Joined by the strongest couplings between them, ties by the hash: `quarters` for every four variables, 0: by all.
+  const std::vector<std::vector<std::int32_t>>& of(const std::vector<std::int32_t>& differing, std::uint32_t quarters,
+                                                   SweepKey key) {
+    const SparseRows& rows = qubo_.sparse_rows();
+    for (std::size_t k = 0; k < differing.size(); ++k) place_[at(differing[k])] = static_cast<std::int32_t>(k);
+    links_.clear();
+    for (std::int32_t i : differing) {
+      for (std::int64_t k = rows.start[at(i)]; k < rows.start[at(i) + 1]; ++k) {
+        const Coupling& c = rows.entries[at(k)];
+        if (c.neighbour <= i || place_[at(c.neighbour)] < 0) continue;
+        links_.push_back(
+            {std::abs(c.weight),
+             random_bits(key, static_cast<std::uint32_t>(i) * 0x9e3779b1U + static_cast<std::uint32_t>(c.neighbour)),
+             place_[at(i)], place_[at(c.neighbour)]});
+      }
+    }
+    for (std::int32_t i : differing) place_[at(i)] = -1;
+    const std::size_t joins = std::min(links_.size(), quarters == 0 ? links_.size() : differing.size() * quarters / 4);
+    std::nth_element(links_.begin(), links_.begin() + static_cast<std::ptrdiff_t>(joins), links_.end());
+    root_.resize(differing.size());
+    std::iota(root_.begin(), root_.end(), 0);
+    for (std::size_t k = 0; k < joins; ++k) root_[at(root(links_[k].first))] = root(links_[k].second);
+    groups_.clear();
+    index_.assign(differing.size(), -1);
+    for (std::size_t k = 0; k < differing.size(); ++k) {
+      std::int32_t& group = index_[at(root(static_cast<std::int32_t>(k)))];
+      if (group < 0) {
+        group = static_cast<std::int32_t>(groups_.size());
+        groups_.emplace_back();
+      }
+      groups_[at(group)].push_back(differing[k]);
+    }
+    return groups_;
+  }
+
+ private:
+  struct Link {
+    std::int32_t strength;
+    std::uint32_t tie;
+    std::int32_t first, second;
+    bool operator<(const Link& other) const {
+      if (strength != other.strength) return strength > other.strength;
+      if (tie != other.tie) return tie < other.tie;
+      return first != other.first ? first < other.first : second < other.second;
+    }
+  };
+  template <class Integer>
+  static std::size_t at(Integer i) {
+    return static_cast<std::size_t>(i);
+  }
+  std::int32_t root(std::int32_t k) {
+    while (root_[at(k)] != k) k = root_[at(k)] = root_[at(root_[at(k)])];
+    return k;
+  }
+
+  const Qubo& qubo_;
+  std::vector<std::int32_t> place_, root_, index_;
+  std::vector<Link> links_;
+  std::vector<std::vector<std::int32_t>> groups_;
 };
 
 class Memetic {
@@ -61,11 +144,11 @@ class Memetic {
         control_(control),
         n_(qubo.size()),
         target_(integer_target(qubo, options.target_energy)),
-        anneal_layout_(choose_layout(qubo, kAnnealedReads)),
+        anneal_layout_(choose_layout(qubo, kReadsPerMember * options.pool_size)),
         tabu_layout_(choose_tabu_layout(qubo)),
         tenure_(options.tenure) {
     base_sweeps_ = static_cast<std::uint32_t>(std::min(n_ + n_ / 3 + 1, n_ / 5 + 100));
-    base_patience_ = options.patience > 0 ? options.patience : std::min<std::uint64_t>(2 * n_ + 10, n_ + 2000);
+    patience_ = options.patience > 0 ? options.patience : n_ + 50;
   }
 
   Layout layout() const { return tabu_layout_; }
@@ -73,7 +156,8 @@ class Memetic {
   /// Pool number p; it ends early when the control stops or a pool of a lower number has reached the target.
   Pool run(std::size_t p) {
     Pool pool;
-    auto searcher = take();
+    pool.size = options_.pool_size * std::min(luby(p), kMostEffort);
+    auto searcher = take(pool.size + 1);
     fill(p, pool, *searcher);
     breed(p, pool, *searcher);
     pool.moves = searcher->moves() - pool.moves;
@@ -87,11 +171,13 @@ class Memetic {
   }
 
  private:
-  std::unique_ptr<Tabu> take() {
+  std::unique_ptr<Tabu> take(std::size_t slots) {
     const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return std::make_unique<Tabu>(qubo_, tabu_layout_, tenure_, options_.pool_size + 1);
-    auto searcher = std::move(idle_.back());
-    idle_.pop_back();
+    const auto fits = [slots](const std::unique_ptr<Tabu>& searcher) { return searcher->slots() >= slots; };
+    const auto found = std::find_if(idle_.begin(), idle_.end(), fits);
+    if (found == idle_.end()) return std::make_unique<Tabu>(qubo_, tabu_layout_, tenure_, slots);
+    auto searcher = std::move(*found);
+    idle_.erase(found);
     return searcher;
   }
   void give_back(std::unique_ptr<Tabu> searcher) {
@@ -112,7 +198,7 @@ class Memetic {
   }
 
   void fill(std::size_t p, Pool& pool, Tabu& searcher) {
-    const auto sweeps = static_cast<std::uint32_t>(base_sweeps_ * luby(p));
+    const auto sweeps = static_cast<std::uint32_t>(base_sweeps_ * std::min<std::uint64_t>(1 + 2 * p, kMostSweeps));
     const Window& range = window(p);
     std::vector<float> t2(sweeps, 0);
     if (range.hot > 0) {
@@ -128,9 +214,10 @@ class Memetic {
       }
     }
     std::vector<std::uint8_t> states(step * n_);
-    for (std::size_t first = 0; first < kAnnealedReads && (first == 0 || !stop(p)); first += step) {
-      const std::size_t count = std::min(step, kAnnealedReads - first);
-      Replicas replicas(qubo_, anneal_layout_, options_.seed, p * kAnnealedReads + first, count);
+    const std::size_t reads = kReadsPerMember * pool.size;
+    for (std::size_t first = 0; first < reads && (first == 0 || !stop(p)); first += step) {
+      const std::size_t count = std::min(step, reads - first);
+      Replicas replicas(qubo_, anneal_layout_, options_.seed, (std::uint64_t{p} << 32) + first, count);
       replicas.begin_random();
       for (std::uint32_t k = 0; k < sweeps; k += slice) {
         replicas.sweep({k, std::min(slice, sweeps - k), t2.data() + k, nullptr, true});
@@ -148,7 +235,7 @@ class Memetic {
     std::sort(found.begin(), found.end());
     const auto same = [](const Member& a, const Member& b) { return a.words == b.words; };
     found.erase(std::unique(found.begin(), found.end(), same), found.end());
-    if (found.size() > options_.pool_size) found.resize(options_.pool_size);
+    if (found.size() > pool.size) found.resize(pool.size);
     for (std::size_t m = 0; m < found.size(); ++m) found[m].slot = m;
     pool.members = std::move(found);
     pool.moves = searcher.moves();
@@ -169,14 +256,14 @@ class Memetic {
 
   void breed(std::size_t p, Pool& pool, Tabu& searcher) {
     const std::size_t limit = options_.generations > 0 ? options_.generations : kNoLimit;
-    const std::uint64_t patience = base_patience_ * luby(p);
     const ReadKey crossing = read_key(options_.seed ^ stream::crossover, p);
     const ReadKey holding = read_key(options_.seed ^ stream::tenure, p);
-    std::size_t free_slot = options_.pool_size, failures = 0;
+    std::size_t free_slot = pool.size, failures = 0;
     Member child{0, Words(words_of(n_)), 0, false};
     std::vector<Member>& members = pool.members;
+    Clusters clusters(qubo_);
     while (pool.children < limit && !pool.target_reached) {
-      if (options_.generations == 0 && failures >= 2 * options_.pool_size) break;
+      if (options_.generations == 0 && failures >= 2 * pool.size) break;
       if (stop(p)) return;
       const auto generation = static_cast<std::uint32_t>(pool.children++);
       const SweepKey key = sweep_key(crossing, generation);
@@ -185,32 +272,29 @@ class Memetic {
       const std::uint32_t step = size > 1 ? 1 + below(random_bits(key, 1), size - 1) : 0;
       Member& parent = members[first];
       const Member& other = members[(first + step) % size];
-      for (std::size_t w = 0; w < child.words.size(); ++w) {
-        const std::uint32_t mask = random_bits(key, static_cast<std::uint32_t>(w) + 2);
-        child.words[w] = (parent.words[w] & mask) | (other.words[w] & ~mask);
-      }
       if (!parent.set) searcher.set(parent.slot, parent.words.data());
       parent.set = true;
-      searcher.set_near(free_slot, parent.slot, child.words.data());
-      child.energy = searcher.search(free_slot, sweep_key(holding, generation), patience, kNoLimit, target_, control_);
+      searcher.copy(free_slot, parent.slot);
+      cross(searcher, free_slot, parent, other, key, clusters);
+      child.energy = searcher.search(free_slot, sweep_key(holding, generation), patience_, kNoLimit, target_, control_);
       searcher.words(free_slot, child.words.data());
       child.slot = free_slot;
       child.set = true;
       const auto at = std::lower_bound(members.begin(), members.end(), child);
       const bool known = at != members.end() && at->words == child.words;
-      if (known || (at == members.end() && members.size() == options_.pool_size)) {
+      if (known || (at == members.end() && members.size() == pool.size)) {
         ++failures;
       } else {
         failures = 0;
         const auto position = at - members.begin();
-        if (members.size() == options_.pool_size) {
+        if (members.size() == pool.size) {
           free_slot = members.back().slot;
           std::rotate(members.begin() + position, members.end() - 1, members.end());
           members[static_cast<std::size_t>(position)] = child;
         } else {
           members.insert(at, child);
           // Slots 0 .. size - 1 are taken, and the spare one was given away.
-          std::vector<std::uint8_t> taken(options_.pool_size + 1);
+          std::vector<std::uint8_t> taken(pool.size + 1);
           for (const Member& member : members) taken[member.slot] = 1;
           free_slot = static_cast<std::size_t>(std::find(taken.begin(), taken.end(), 0) - taken.begin());
         }
@@ -218,6 +302,34 @@ class Memetic {
       note(pool);
     }
     pool.whole = true;
+  }
+
+  /// The slot holds a copy of the parent, and becomes the child.
+  void cross(Tabu& searcher, std::size_t slot, const Member& parent, const Member& other, SweepKey key,
+             Clusters& clusters) const {
+    std::vector<std::int32_t> differing, taken;
+    const std::uint32_t style = random_bits(key, 2);
+    for (std::size_t w = 0; w < parent.words.size(); ++w) {
+      const std::uint32_t mask = random_bits(key, static_cast<std::uint32_t>(w) + 3);
+      for (std::uint32_t left = parent.words[w] ^ other.words[w]; left != 0; left &= left - 1) {
+        const int bit = __builtin_ctz(left);
+        const auto i = static_cast<std::int32_t>(32 * w) + bit;
+        differing.push_back(i);
+        if (mask >> bit & 1) taken.push_back(i);
+      }
+    }
+    if (style >> 31 || !clusters.affordable(differing)) {
+      searcher.flip(slot, taken);
+      return;
+    }
+    // Group by group whatever lowers the energy; of equals, by a coin.
+    const auto& groups = clusters.of(differing, style >> 29 & 3, key);
+    const SweepKey coins{key.k1, key.k0};
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const std::int64_t before = searcher.energy(slot), after = searcher.flip(slot, groups[g]);
+      const bool heads = random_bits(coins, static_cast<std::uint32_t>(g)) >> 31;
+      if (after > before || (after == before && heads)) searcher.flip(slot, groups[g]);
+    }
   }
 
   static std::uint32_t below(std::uint32_t bits, std::uint32_t count) {
@@ -231,7 +343,7 @@ class Memetic {
   const std::int64_t target_;
   const Layout anneal_layout_, tabu_layout_;
   const Tenure tenure_;
-  std::uint64_t base_sweeps_, base_patience_;
+  std::uint64_t base_sweeps_, patience_;
   std::once_flag wide_once_, narrow_once_;
   Window wide_, narrow_;
   std::atomic<std::size_t> first_hit_{std::numeric_limits<std::size_t>::max()};

@@ -147,11 +147,15 @@ std::int64_t Tabu::set(std::size_t slot, const std::uint32_t* words) {
   return slots_[slot].energy = walk_.energy;
 }
 
-std::int64_t Tabu::set_near(std::size_t slot, std::size_t other, const std::uint32_t* words) {
+void Tabu::copy(std::size_t slot, std::size_t other) {
+  std::memcpy(slots_[slot].spot.costs, slots_[other].spot.costs, spot_bytes_);
+  slots_[slot].energy = slots_[other].energy;
+}
+
+std::int64_t Tabu::flip(std::size_t slot, const std::vector<std::int32_t>& variables) {
   walk_.here = slots_[slot].spot;
-  std::memcpy(walk_.here.costs, slots_[other].spot.costs, spot_bytes_);
-  walk_.energy = slots_[other].energy;
-  kernels_.move_to(walk_, words);
+  walk_.energy = slots_[slot].energy;
+  kernels_.flip(walk_, variables.data(), variables.size());
   return slots_[slot].energy = walk_.energy;
 }
 

@@ -41,10 +41,12 @@ class Tabu {
   /// Slots 0 .. slots - 1 hold states.
   Tabu(const Qubo& qubo, Layout layout, Tenure tenure, std::size_t slots);
 
+  std::size_t slots() const { return slots_.size(); }
   /// Sets a slot to a state; its energy.
   std::int64_t set(std::size_t slot, const std::uint32_t* words);
-  /// Sets a slot to a state that differs little from that of another; its energy.
-  std::int64_t set_near(std::size_t slot, std::size_t other, const std::uint32_t* words);
+  void copy(std::size_t slot, std::size_t other);
+  /// Flips variables of a slot; its energy.
+  std::int64_t flip(std::size_t slot, const std::vector<std::int32_t>& variables);
   /// Searches from a slot, which becomes the best state seen; its energy. A run that the control stops ends early.
   std::int64_t search(std::size_t slot, SweepKey tenures, std::uint64_t patience, std::uint64_t max_moves,
                       std::int64_t target, Control& control);

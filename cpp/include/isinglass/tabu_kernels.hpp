@@ -54,8 +54,7 @@ struct TabuKernels {
   std::size_t (*group_bytes)(std::size_t n);
   /// `here` becomes the state of these bits, 32 variables a word.
   void (*begin)(TabuWalk&, const std::uint32_t* words);
-  /// Flips what differs from these bits.
-  void (*move_to)(TabuWalk&, const std::uint32_t* words);
+  void (*flip)(TabuWalk&, const std::int32_t* variables, std::size_t count);
   /// Nothing is held any more; the best is where it stands.
   void (*start)(TabuWalk&);
   /// True when the search has ended, false when it rests at run.until.

@@ -387,11 +387,9 @@ void begin(TabuWalk& walk, const std::uint32_t* words) {
 }
 
 template <class M>
-void move_to(TabuWalk& walk, const std::uint32_t* words) {
+void flip(TabuWalk& walk, const std::int32_t* variables, std::size_t count) {
   walk.pending = -1;
-  for (std::size_t i = 0; i < walk.n; ++i) {
-    if ((words[i / 32] >> (i % 32) & 1) != static_cast<std::uint32_t>(M::bit(walk.here, i))) flip_now<M>(walk, i);
-  }
+  for (std::size_t k = 0; k < count; ++k) flip_now<M>(walk, static_cast<std::size_t>(variables[k]));
 }
 
 template <class L, class M>
@@ -481,7 +479,7 @@ std::size_t group_bytes(std::size_t n) {
 
 template <class L, class M>
 constexpr TabuKernels kernels() {
-  return {sizeof(typename L::Field), group_bytes<M>, begin<M>, move_to<M>, start<L, M>, search<L, M>, words<M>};
+  return {sizeof(typename L::Field), group_bytes<M>, begin<M>, flip<M>, start<L, M>, search<L, M>, words<M>};
 }
 
 }  // namespace
