@@ -683,6 +683,47 @@ def _plain(part: Any) -> Any:
     return None if isinstance(part, float) and not math.isfinite(part) else part
 
 
+def _fit_options(parser: _Parser) -> None:
+    from isinglass.experiments.retrieval import RETRIEVERS
+
+    parser.add_argument("files", metavar="FILE", nargs="+", help="questions with supporting facts")
+    parser.add_argument("--max-passages", metavar="K", type=_count, default=5, help="sentences a set (default: 5)")
+    parser.add_argument("--trials", metavar="N", type=_count, default=150, help="weights tried (default: 150)")
+    parser.add_argument("--folds", metavar="N", type=_count, default=5, help="of the cross-validation (default: 5)")
+    parser.add_argument("--seed", metavar="N", type=_count, default=0, help="of trials and folds (default: 0)")
+    parser.add_argument("--retriever", choices=RETRIEVERS, default="none", help="none: every paragraph (default)")
+    parser.add_argument("--top-k", metavar="K", type=_depth, help="paragraphs retrieved (default: all)")
+    parser.add_argument("--limit", metavar="N", type=_count, help="only the first N questions of each file")
+    _add_output(parser)
+
+
+def _fit(args: argparse.Namespace) -> int:
+    from isinglass.experiments.fitting import fit, labelled_problems
+
+    labelled = labelled_problems(
+        args.files, max_passages=args.max_passages, retriever=args.retriever, top_k=args.top_k, limit=args.limit
+    )
+    with console.Progress("trials") as progress:
+        found = fit(labelled, trials=args.trials, folds=args.folds, seed=args.seed, progress=progress)
+
+    def show() -> None:
+        rows = [
+            [name, _interval(interval, 4)]
+            for name, interval in (
+                ("default weights", found.default),
+                ("fitted, held out", found.held_out),
+                ("gain", found.gain),
+            )
+        ]
+        title = f"supporting-fact F1 on {found.questions} questions; {found.trials} trials, {found.folds} folds"
+        console.print_table(title, ["", "mean [95 % interval]"], rows)
+        print("a gain on new questions" if found.gain.low > 0 else "no gain on new questions is shown")
+        print(", ".join(f"{name} = {value:.4g}" for name, value in asdict(found.weights).items()))
+
+    _emit(args, found.as_dict(), show)
+    return DONE
+
+
 def _backends(args: argparse.Namespace) -> int:
     from isinglass.backends import available_backends
 
@@ -704,5 +745,6 @@ COMMANDS = {
     "select": _Command("Pick passages for a question under a token budget", _select_options, _select),
     "evaluate": _Command("Compare policies on question files", _evaluate_options, _evaluate),
     "solve": _Command("Minimise a QUBO file", _solve_options, _solve),
+    "fit": _Command("Learn the weights of policy qubo, and save them as a preset (-o)", _fit_options, _fit),
     "backends": _Command("List the back ends and whether each can run here", _add_output, _backends),
 }

@@ -369,8 +369,8 @@ def choose(pool: Pool, policy: str, budget: int, **options: Any) -> Choice:
         Of the policy: `weights` (bridge: `BridgeWeights`), `relevance_weight` (mmr: 1 = relevance only), `k` (topk);
         for submodular those of `PackingProblem` (`weights`, `saturation`, `normalisation`) and of `solve`; for qubo
         `requirements` (a labeller, see `isinglass.measure.requirements`), `relevance` (``pool``, ``bm25`` or
-        ``bridge``), `preset` (a name, or a mapping as `fit` saves), `weights` (`EvidenceWeights`), `penalties` and
-        those of `solve`; `requirements` for greedy-coverage, setr and setro too; `fusion` and `relevance_weight`
+        ``bridge``), `preset` (a name, or a file that `isinglass fit` wrote), `weights` (`EvidenceWeights`), `penalties`
+        and those of `solve`; `requirements` for greedy-coverage, setr and setro too; `fusion` and `relevance_weight`
         (hybrid), `seed` (random). None means the default, 0 means 0.
 
     Returns

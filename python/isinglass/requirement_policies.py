@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,13 +31,17 @@ _CONFIGURATION = ("weights", "penalties", "max_passages")
 
 
 def configuration(given: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Weights, penalties and max_passages of a preset: its name, or those of its keys that are set.
+    """Weights, penalties and max_passages of a preset: its name, a file by `isinglass fit`, or a mapping of some.
 
     Raises
     ------
     ValueError
-        For an unknown name or key.
+        For an unknown name or key, or a file that is no preset.
+    OSError
+        If the file cannot be opened.
     """
+    if isinstance(given, str) and given.endswith(".json"):
+        return preset("baseline") | _read_preset(Path(given))
     if given is None or isinstance(given, str):
         return preset(given or "baseline")
     if not isinstance(given, Mapping):
@@ -43,6 +49,17 @@ def configuration(given: str | Mapping[str, Any] | None) -> dict[str, Any]:
     for name in given:
         one_of("key of preset", name, _CONFIGURATION)
     return preset("baseline") | dict(given)
+
+
+def _read_preset(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            "weights": EvidenceWeights(**record["weights"]),
+            "max_passages": gate.integer("max_passages", record["max_passages"], low=1),
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: expected a preset with weights and max_passages, got {error!r}") from None
 
 
 def label(pool: Pool, requirements: Labeller | None) -> Requirements:
