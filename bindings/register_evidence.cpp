@@ -55,17 +55,18 @@ std::unique_ptr<EvidenceHandle> make_problem(const Array<double>& linear, const 
   return handle;
 }
 
-/// Reads and patience (0: by default), node limit (-1: swaps only; 0: no limit).
+/// Reads and patience (0: by default), node limit (-1: swaps only; 0: no limit), limit of work (0: none).
 struct EvidencePlan {
   std::size_t num_reads;
   std::uint32_t patience;
   std::int64_t node_limit;
+  std::uint64_t work_limit;
 };
 
 EvidenceAnswer search(const EvidenceProblem& problem, const EvidencePlan& plan, std::uint64_t seed, Control& control) {
   const SwapOptions swaps{plan.num_reads, plan.patience, seed};
   if (plan.node_limit < 0) return swap_search(problem, swaps, control);
-  return exact_search(problem, {swaps, static_cast<std::uint64_t>(plan.node_limit)}, control);
+  return exact_search(problem, {swaps, static_cast<std::uint64_t>(plan.node_limit), plan.work_limit}, control);
 }
 
 // Problems that a thread takes at a time: a few hundred microseconds of swaps.
@@ -127,6 +128,7 @@ void register_evidence(py::module_& m) {
       .def_readonly("moves", &EvidenceAnswer::moves)
       .def_readonly("nodes", &EvidenceAnswer::nodes)
       .def_readonly("dual_steps", &EvidenceAnswer::dual_steps)
+      .def_readonly("work", &EvidenceAnswer::work)
       .def_property_readonly("stopped", [](const EvidenceAnswer& self) { return stop_name(self.stopped); })
       .def_readonly("search_seconds", &EvidenceAnswer::search_seconds)
       .def_readonly("proof_seconds", &EvidenceAnswer::proof_seconds);
@@ -167,18 +169,18 @@ void register_evidence(py::module_& m) {
   m.def(
       "select_evidence",
       [](const EvidenceHandle& handle, std::size_t num_reads, std::uint32_t patience, std::int64_t node_limit,
-         std::uint64_t seed, double time_limit, const py::object& progress) {
+         std::uint64_t work_limit, std::uint64_t seed, double time_limit, const py::object& progress) {
         return controlled(time_limit, progress, [&](Control& control) {
-          return search(*handle.problem, {num_reads, patience, node_limit}, seed, control);
+          return search(*handle.problem, {num_reads, patience, node_limit, work_limit}, seed, control);
         });
       },
-      py::arg("problem"), py::arg("num_reads"), py::arg("patience"), py::arg("node_limit"), py::arg("seed"),
-      py::arg("time_limit"), py::arg("progress"));
+      py::arg("problem"), py::arg("num_reads"), py::arg("patience"), py::arg("node_limit"), py::arg("work_limit"),
+      py::arg("seed"), py::arg("time_limit"), py::arg("progress"));
   m.def(
       "select_evidence_many",
       [](const std::vector<const EvidenceHandle*>& handles, std::size_t num_reads, std::uint32_t patience,
-         std::int64_t node_limit, const std::vector<std::uint64_t>& seeds, int threads, double time_limit,
-         const py::object& progress) {
+         std::int64_t node_limit, std::uint64_t work_limit, const std::vector<std::uint64_t>& seeds, int threads,
+         double time_limit, const py::object& progress) {
         if (seeds.size() != handles.size()) throw std::invalid_argument("seeds must have one entry a problem");
         return controlled(time_limit, progress, [&](Control& control) {
           EvidenceBatch batch;
@@ -188,7 +190,8 @@ void register_evidence(py::module_& m) {
           parallel_for(chunks, threads, control, [&](std::size_t chunk) {
             const std::size_t end = std::min(handles.size(), (chunk + 1) * kChunk);
             for (std::size_t i = chunk * kChunk; i < end; ++i) {
-              batch.answers[i] = search(*handles[i]->problem, {num_reads, patience, node_limit}, seeds[i], control);
+              batch.answers[i] =
+                  search(*handles[i]->problem, {num_reads, patience, node_limit, work_limit}, seeds[i], control);
             }
             done += end - chunk * kChunk;
             control.report(static_cast<double>(done) / static_cast<double>(handles.size()));
@@ -200,8 +203,8 @@ void register_evidence(py::module_& m) {
           return batch;
         });
       },
-      py::arg("problems"), py::arg("num_reads"), py::arg("patience"), py::arg("node_limit"), py::arg("seeds"),
-      py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
+      py::arg("problems"), py::arg("num_reads"), py::arg("patience"), py::arg("node_limit"), py::arg("work_limit"),
+      py::arg("seeds"), py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
 }
 
 }  // namespace isinglass

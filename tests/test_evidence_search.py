@@ -90,7 +90,7 @@ def test_exact_proves_the_stored_optima(data) -> None:
         reached = []
         for beyond in range(3):
             core = instance.core(instance.most + beyond)
-            answer = _core.select_evidence(core, 2, 20, 0, 1, float("inf"), None)
+            answer = _core.select_evidence(core, 2, 20, 0, 0, 1, float("inf"), None)
             assert answer.proved
             reached.append(answer.value - 300 * beyond**2)
         assert max(reached) == best

@@ -16,6 +16,8 @@ constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
 // grid: more steps a node cut fewer nodes than they cost.
 constexpr int kRootSteps = 120;
 constexpr int kNodeSteps = 3;
+// Partners up to which insertion beats a general selection.
+constexpr std::size_t kFew = 24;
 struct Pace {
   double shrink, smallest;
 };
@@ -43,10 +45,15 @@ struct Node {
   std::vector<std::int32_t> in;        // chosen items
 };
 
+struct Entry {
+  std::int64_t value;
+  std::int32_t item;
+};
+
 class Search {
  public:
-  Search(const EvidenceProblem& problem, Control& control, std::uint64_t node_limit)
-      : problem_(problem), control_(control), node_limit_(node_limit) {
+  Search(const EvidenceProblem& problem, Control& control, std::uint64_t node_limit, std::uint64_t work_limit)
+      : problem_(problem), control_(control), node_limit_(node_limit), work_limit_(work_limit) {
     const std::size_t n = problem.size(), terms = problem.view().terms;
     levels_.resize(problem.view().max_items + 2);
     inner_.resize(n);
@@ -109,6 +116,7 @@ class Search {
   std::span<const std::int32_t> best() const { return best_; }
   std::uint64_t nodes() const { return nodes_; }
   std::uint64_t dual_steps() const { return dual_steps_; }
+  std::uint64_t work() const { return work_; }
 
  private:
   void make_root(Node& node) {
@@ -146,23 +154,42 @@ class Search {
   std::int64_t best_partners(const Node& node, std::size_t k, std::size_t many) {
     const std::int64_t* row = node.split.data() + k * node.width;
     std::int32_t* const who = partner_.data() + k * stride_of_partners();
-    std::size_t held = 0;
     const std::int64_t floor = node.at_most ? 0 : kLowest;
-    std::int64_t bar = floor;
-    for (std::size_t l = 0; l < node.count; ++l) {
-      if (row[l] <= bar || l == k) continue;
-      std::size_t at = held < many ? held++ : many - 1;
-      for (; at > 0 && top_[at - 1] < row[l]; --at) {
-        top_[at] = top_[at - 1];
-        who[at] = who[at - 1];
+    work_ += node.count;
+    std::size_t held = 0;
+    std::int64_t sum = 0;
+    if (many > kFew) {
+      ranked_.clear();
+      for (std::size_t l = 0; l < node.count; ++l) {
+        if (row[l] > floor && l != k) ranked_.push_back({row[l], static_cast<std::int32_t>(l)});
       }
-      top_[at] = row[l];
-      who[at] = static_cast<std::int32_t>(l);
-      if (held == many) bar = top_[many - 1];
+      held = std::min(many, ranked_.size());
+      if (held < ranked_.size()) {
+        // Of equal entries the lower index first, as below: which of them are taken must not depend on a library.
+        std::nth_element(
+            ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(held), ranked_.end(),
+            [](const Entry& a, const Entry& b) { return a.value != b.value ? a.value > b.value : a.item < b.item; });
+      }
+      for (std::size_t a = 0; a < held; ++a) {
+        sum += ranked_[a].value;
+        who[a] = ranked_[a].item;
+      }
+    } else {
+      std::int64_t bar = floor;
+      for (std::size_t l = 0; l < node.count; ++l) {
+        if (row[l] <= bar || l == k) continue;
+        std::size_t at = held < many ? held++ : many - 1;
+        for (; at > 0 && top_[at - 1] < row[l]; --at) {
+          top_[at] = top_[at - 1];
+          who[at] = who[at - 1];
+        }
+        top_[at] = row[l];
+        who[at] = static_cast<std::int32_t>(l);
+        if (held == many) bar = top_[many - 1];
+      }
+      for (std::size_t a = 0; a < held; ++a) sum += top_[a];
     }
     if (held < many) who[held] = -1;
-    std::int64_t sum = 0;
-    for (std::size_t a = 0; a < held; ++a) sum += top_[a];
     return sum;
   }
   std::size_t stride_of_partners() const { return std::max<std::size_t>(problem_.view().max_items, 1); }
@@ -383,7 +410,7 @@ class Search {
   }
 
   bool stop() {
-    stopped_ = stopped_ || control_.stop();
+    stopped_ = stopped_ || control_.stop() || (work_limit_ != 0 && work_ >= work_limit_);
     return stopped_;
   }
 
@@ -479,7 +506,9 @@ class Search {
 
   const EvidenceProblem& problem_;
   Control& control_;
-  const std::uint64_t node_limit_;
+  const std::uint64_t node_limit_, work_limit_;
+  std::uint64_t work_ = 0;
+  std::vector<Entry> ranked_;
   std::vector<Node> levels_;
   std::vector<std::int64_t> inner_, worth_, top_;
   std::vector<std::int32_t> partner_, top_item_, slope_, in_top_, map_, all_;
@@ -502,7 +531,7 @@ EvidenceAnswer exact_search(const EvidenceProblem& problem, const ProofOptions& 
     answer.proved = true;
     return answer;
   }
-  Search search(problem, control, options.node_limit);
+  Search search(problem, control, options.node_limit, options.work_limit);
   search.start_from(answer.selection);
   search.run();
   answer.selection.assign(search.best().begin(), search.best().end());
@@ -511,6 +540,7 @@ EvidenceAnswer exact_search(const EvidenceProblem& problem, const ProofOptions& 
   answer.proved = search.proved();
   answer.nodes = search.nodes();
   answer.dual_steps = search.dual_steps();
+  answer.work = search.work();
   const double bound = static_cast<double>(search.bound()) * problem.granule() + problem.max_error();
   answer.upper_bound = answer.proved ? answer.value : std::max(answer.value, bound);
   answer.stopped = control.reason();
@@ -520,7 +550,7 @@ EvidenceAnswer exact_search(const EvidenceProblem& problem, const ProofOptions& 
 
 double dual_bound(const EvidenceProblem& problem, double target, std::size_t steps, Control& control) {
   if (problem.size() == 0 || problem.view().max_items == 0) return 0;
-  Search search(problem, control, 0);
+  Search search(problem, control, 0, 0);
   const auto aim = static_cast<std::int64_t>(target / problem.granule());
   return static_cast<double>(search.bound_only(static_cast<int>(steps), aim)) * problem.granule() + problem.max_error();
 }

@@ -464,6 +464,8 @@ class EvidenceAnswer:
     @property
     def dual_steps(self) -> int: ...
     @property
+    def work(self) -> int: ...
+    @property
     def stopped(self) -> Literal["none", "time_limit", "interrupted"]: ...
     @property
     def search_seconds(self) -> float: ...
@@ -487,6 +489,7 @@ def select_evidence(
     num_reads: int,
     patience: int,
     node_limit: int,
+    work_limit: int,
     seed: int,
     time_limit: float,
     progress: Callable[[float], object] | None,
@@ -496,6 +499,7 @@ def select_evidence_many(
     num_reads: int,
     patience: int,
     node_limit: int,
+    work_limit: int,
     seeds: Sequence[int],
     threads: int,
     time_limit: float,

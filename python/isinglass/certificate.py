@@ -104,7 +104,7 @@ def _certify_evidence(problem: EvidenceProblem, items: NDArray[np.int64], level:
         upper_bound = core.bound(value if feasible else 0.0, _DUAL_STEPS, limit)
     else:
         node_limit = 0 if np.isfinite(limit) else _NODES
-        answer = _core.select_evidence(core, 0, 0, node_limit, 0, limit, None)
+        answer = _core.select_evidence(core, 0, 0, node_limit, 0, 0, limit, None)
         assert answer.upper_bound is not None
         upper_bound = answer.upper_bound
         method = "exact" if answer.proved else "dual"

@@ -67,7 +67,7 @@ TEST(evidence_exact_is_the_enumerated_optimum) {
     CHECK(problem.max_error() == 0);
     Control control(kForever);
     const double best = optimum(problem);
-    const EvidenceAnswer answer = exact_search(problem, {{2, 20, seed}, 0}, control);
+    const EvidenceAnswer answer = exact_search(problem, {{2, 20, seed}, 0, 0}, control);
     CHECK(answer.proved);
     CHECK(answer.value == best);
     CHECK(answer.upper_bound == best);
@@ -76,7 +76,7 @@ TEST(evidence_exact_is_the_enumerated_optimum) {
     for (std::size_t steps : {0, 1, 5, 50}) CHECK(dual_bound(problem, best, steps, control) >= best);
     // Stopped anywhere, the bound still holds.
     for (std::uint64_t limit = 1; limit < 6; ++limit) {
-      const EvidenceAnswer part = exact_search(problem, {{1, 1, seed}, limit}, control);
+      const EvidenceAnswer part = exact_search(problem, {{1, 1, seed}, limit, 0}, control);
       CHECK(part.upper_bound >= best);
       CHECK(part.value <= best);
     }
@@ -107,7 +107,7 @@ TEST(evidence_stops_when_told) {
   const Instance instance(60, 20, 12, 1, false);
   const EvidenceProblem problem(instance.view);
   Control control(0.02);
-  const EvidenceAnswer answer = exact_search(problem, {{0, 0, 1}, 0}, control);
+  const EvidenceAnswer answer = exact_search(problem, {{0, 0, 1}, 0, 0}, control);
   CHECK(answer.proved || answer.stopped == StopReason::time_limit);
   CHECK(control.seconds() < 0.5);
   CHECK(answer.upper_bound >= answer.value);

@@ -87,7 +87,7 @@ struct EvidenceAnswer {
   bool proved = false;
   std::size_t reads = 0;
   std::uint32_t patience = 0;
-  std::uint64_t moves = 0, nodes = 0, dual_steps = 0;
+  std::uint64_t moves = 0, nodes = 0, dual_steps = 0, work = 0;
   StopReason stopped = StopReason::none;
   double search_seconds = 0, proof_seconds = 0;
 };
@@ -99,6 +99,7 @@ EvidenceAnswer swap_search(const EvidenceProblem& problem, const SwapOptions& op
 struct ProofOptions {
   SwapOptions start;
   std::uint64_t node_limit = 0;  // 0: none
+  std::uint64_t work_limit = 0;  // entries of split pair terms to look at, about ten nanoseconds each; 0: none
 };
 
 EvidenceAnswer exact_search(const EvidenceProblem& problem, const ProofOptions& options, Control& control);

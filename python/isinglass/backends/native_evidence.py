@@ -16,8 +16,10 @@ from isinglass.problems.evidence import EvidenceProblem
 from isinglass.result import Certificate, Result, Results, Status, gap_of
 from isinglass.version import __version__
 
-# "auto" proves where that takes no more than this, and else answers with the best it has and a bound.
+# "auto" proves where that takes no more nodes and no more work than this (ten milliseconds), and else answers with the
+# best it has and a bound.
 _AUTO_NODES = 300
+_AUTO_WORK = 1_000_000
 
 
 class _EvidenceResult(Result):
@@ -134,14 +136,18 @@ class _EvidenceBatch(Results):
         return self._batch.selections
 
 
-def _arguments(plan: Plan) -> tuple[int, int, int]:
-    """Reads, patience and node limit as the native call takes them: 0: it settles it itself; -1: swaps alone."""
+def _arguments(plan: Plan) -> tuple[int, int, int, int]:
+    """Reads, patience, limits of nodes and work as the native call takes them.
+
+    0: it settles it itself, or has no limit; a node limit of -1: swaps alone.
+    """
     options = plan.options
     num_reads, patience = options["num_reads"] or 0, options["patience"] or 0
     if plan.method == "swap":
-        return num_reads, patience, -1
-    by_default = _AUTO_NODES if plan.chosen_by == "auto" else 0
-    return num_reads, patience, options["node_limit"] or by_default
+        return num_reads, patience, -1, 0
+    if options["node_limit"] is None and plan.chosen_by == "auto":
+        return num_reads, patience, _AUTO_NODES, _AUTO_WORK
+    return num_reads, patience, options["node_limit"] or 0, 0
 
 
 def _select(problem: EvidenceProblem, plan: Plan, request: Request) -> Result:
