@@ -9,6 +9,7 @@
 
 #include "arrays.hpp"
 #include "controlled.hpp"
+#include "isinglass/embeddings.hpp"
 #include "isinglass/greedy.hpp"
 #include "isinglass/packing_exact.hpp"
 #include "isinglass/parallel.hpp"
@@ -22,6 +23,7 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 /// A packing problem together with the NumPy arrays that it views.
 struct PackingHandle {
   std::vector<py::object> owners;
+  std::unique_ptr<Embeddings> embeddings;
   std::unique_ptr<PackingProblem> problem;
 };
 
@@ -35,12 +37,12 @@ std::unique_ptr<PackingHandle> make_problem(
     const Array<double>& costs, double budget, const OptionalArray<std::int64_t>& integer_costs,
     std::int64_t integer_budget, const OptionalArray<double>& relevance, const OptionalArray<float>& similarity,
     const OptionalArray<std::int64_t>& similarity_rows, const OptionalArray<std::int32_t>& similarity_columns,
-    const OptionalArray<float>& similarity_values, const OptionalArray<std::int64_t>& coverage_rows,
-    const OptionalArray<std::int32_t>& coverage_terms, const OptionalArray<double>& term_weights,
-    const OptionalArray<std::int32_t>& groups, std::size_t num_groups, const OptionalArray<std::uint8_t>& allowed,
-    const OptionalArray<std::int32_t>& pinned, std::size_t max_items, double relevance_weight, double coverage_weight,
-    double representation_weight, double diversity_weight, double facility_location_weight, double saturation,
-    bool unit_normalisation) {
+    const OptionalArray<float>& similarity_values, const OptionalArray<float>& embeddings,
+    const OptionalArray<std::int64_t>& coverage_rows, const OptionalArray<std::int32_t>& coverage_terms,
+    const OptionalArray<double>& term_weights, const OptionalArray<std::int32_t>& groups, std::size_t num_groups,
+    const OptionalArray<std::uint8_t>& allowed, const OptionalArray<std::int32_t>& pinned, std::size_t max_items,
+    double relevance_weight, double coverage_weight, double representation_weight, double diversity_weight,
+    double facility_location_weight, double saturation, bool unit_normalisation, int threads) {
   auto handle = std::make_unique<PackingHandle>();
   PackingView view;
   view.costs = vector_view(costs, "costs");
@@ -88,9 +90,23 @@ std::unique_ptr<PackingHandle> make_problem(
   keep(groups);
   keep(allowed);
   keep(pinned);
-  {
+  if (embeddings && (embeddings->ndim() != 2 || static_cast<std::size_t>(embeddings->shape(0)) != view.n)) {
+    throw std::invalid_argument("embeddings must be of shape (n, d)");
+  }
+  const auto make = [&](Control* control) {
+    handle->problem = std::make_unique<PackingProblem>(view, threads, control);
+  };
+  if (embeddings) {
+    controlled(kNoLimit, py::none(), [&](Control& control) {
+      const auto d = static_cast<std::size_t>(embeddings->shape(1));
+      handle->embeddings = std::make_unique<Embeddings>(embeddings->data(), view.n, d);
+      view.embeddings = handle->embeddings.get();
+      make(&control);
+      return 0;
+    });
+  } else {
     py::gil_scoped_release nogil;
-    handle->problem = std::make_unique<PackingProblem>(view);
+    make(nullptr);
   }
   return handle;
 }
@@ -157,11 +173,11 @@ void register_packing(py::module_& m) {
   py::class_<PackingHandle>(m, "PackingCore")
       .def(py::init(&make_problem), py::kw_only(), strict("costs"), py::arg("budget"), strict("integer_costs"),
            py::arg("integer_budget"), strict("relevance"), strict("similarity"), strict("similarity_rows"),
-           strict("similarity_columns"), strict("similarity_values"), strict("coverage_rows"), strict("coverage_terms"),
-           strict("term_weights"), strict("groups"), py::arg("num_groups"), strict("allowed"), strict("pinned"),
-           py::arg("max_items"), py::arg("relevance_weight"), py::arg("coverage_weight"),
+           strict("similarity_columns"), strict("similarity_values"), strict("embeddings"), strict("coverage_rows"),
+           strict("coverage_terms"), strict("term_weights"), strict("groups"), py::arg("num_groups"), strict("allowed"),
+           strict("pinned"), py::arg("max_items"), py::arg("relevance_weight"), py::arg("coverage_weight"),
            py::arg("representation_weight"), py::arg("diversity_weight"), py::arg("facility_location_weight"),
-           py::arg("saturation"), py::arg("unit_normalisation"))
+           py::arg("saturation"), py::arg("unit_normalisation"), py::arg("threads"))
       .def_property_readonly("eligible",
                              [](const PackingHandle& self) {
                                const auto eligible = self.problem->eligible();
@@ -312,7 +328,7 @@ void register_packing(py::module_& m) {
         py::array_t<float> similarity({n, n});
         float* out = similarity.mutable_data();
         controlled(kNoLimit, py::none(), [&](Control& control) {
-          cosine_similarity(embeddings.data(), n, d, out, threads, control);
+          Embeddings(embeddings.data(), n, d).matrix(out, threads, control);
           return 0;
         });
         return similarity;

@@ -50,7 +50,7 @@ double rounded(const std::vector<double>& partials) {
 
 }  // namespace
 
-PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
+PackingProblem::PackingProblem(const PackingView& view, int threads, Control* control) : view_(view) {
   const std::size_t n = view.n;
   double largest_degree = 0;
   double largest_gain = 0;  // of any item, summed over the terms: what rounding errors are relative to
@@ -97,23 +97,19 @@ PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
   if (view.has_similarity()) {
     if (view.representation_weight > 0) {
       cap_.assign(padded(n), 0.0);
-      const bool dense = view.similarity != nullptr;
-      degree_.assign(dense ? n : 0, 0.0);
-      peak_.assign(dense ? padded(n) : 0, 0.0);
-      tight_.assign(dense ? padded(n) / kLanes : 0, 0);
-      for (std::size_t i = 0; i < n; ++i) {
-        double degree;
-        if (dense) {
-          degree = degree_[i] = packing_kernels().row_sum(row(i), row_length_);
-          peak_[i] = static_cast<double>(*std::max_element(row(i), row(i) + n));
-          if (view.saturation * degree < peak_[i]) tight_[i / kLanes] = 1;
-          largest_degree = std::max(largest_degree, degree);
-        } else {
+      if (view.sparse_similarity.row_start.empty()) {
+        sum_rows(threads, control);
+        for (std::size_t i = 0; i < n; ++i) {
+          cap_[i] = view.saturation * degree_[i];
+          if (cap_[i] < peak_[i]) tight_[i / kLanes] = 1;
+          largest_degree = std::max(largest_degree, degree_[i]);
+        }
+      } else {
+        for (std::size_t i = 0; i < n; ++i) {
           LaneSum s;
           for_row(view, i, [&](std::size_t, float value, std::size_t k) { s.add(k, static_cast<double>(value)); });
-          degree = s.total();
+          cap_[i] = view.saturation * s.total();
         }
-        cap_[i] = view.saturation * degree;
       }
       total_cap_ = sum(std::span<const double>(cap_).first(n));
       representation_scale_ = ratio_or_zero(view.representation_weight, total_cap_);
@@ -124,7 +120,11 @@ PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
       LaneSum s;
       for (std::size_t i = 0; i < n; ++i) {
         float nearest = 0;
-        for_row(view, i, [&](std::size_t, float value, std::size_t) { nearest = std::max(nearest, value); });
+        if (view.embeddings != nullptr) {
+          nearest = view.embeddings->self(i);
+        } else {
+          for_row(view, i, [&](std::size_t, float value, std::size_t) { nearest = std::max(nearest, value); });
+        }
         s.add(i, static_cast<double>(nearest));
       }
       const double total = s.total();
@@ -149,6 +149,24 @@ PackingProblem::PackingProblem(const PackingView& view) : view_(view) {
   for (Item item : view.pinned) eligible_[static_cast<std::size_t>(item)] = 0;
 }
 
+/// Degrees and peaks of a similarity that is dense or comes from embeddings.
+void PackingProblem::sum_rows(int threads, Control* control) {
+  const std::size_t n = view_.n;
+  peak_.assign(padded(n), 0.0);
+  tight_.assign(padded(n) / kLanes, 0);
+  if (view_.embeddings != nullptr) {
+    Control unwatched(std::numeric_limits<double>::infinity());
+    degree_ = view_.embeddings->degrees(threads, control != nullptr ? *control : unwatched);
+    for (std::size_t i = 0; i < n; ++i) peak_[i] = static_cast<double>(view_.embeddings->self(i));
+    return;
+  }
+  degree_.assign(n, 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    degree_[i] = packing_kernels().row_sum(row(i), row_length_);
+    peak_[i] = static_cast<double>(*std::max_element(row(i), row(i) + n));
+  }
+}
+
 void PackingState::reset(const PackingProblem& problem) {
   problem_ = &problem;
   kernels_ = &packing_kernels();
@@ -156,6 +174,13 @@ void PackingState::reset(const PackingProblem& problem) {
   headroom_.assign(problem.cap().begin(), problem.cap().end());
   tight_.assign(problem.tight().begin(), problem.tight().end());
   list_tight_blocks();
+  if (view.embeddings != nullptr) {
+    picks_.clear();
+    units_.clear();
+    applied_.assign(tight_.size(), 0);
+    margin_.assign(tight_.size(), 0.0);
+    for (std::size_t b = 0; b < tight_.size(); ++b) catch_up(b);
+  }
   if (problem.facility_scale() > 0) nearest_.assign(padded(view.n), 0.0f);
   covered_mask_ = 0;
   if (problem.coverage_scale() > 0 && !problem.bitmask_coverage()) covered_.assign(view.term_weights.size(), 0);
@@ -194,6 +219,8 @@ void PackingState::represented(std::span<const Item> items, double* gains) const
     double* out = gains + begin;
     if (blocks_.empty()) {
       std::fill_n(out, slice.size(), 0.0);
+    } else if (problem_->view().embeddings != nullptr) {
+      excess_from_embeddings(slice, out);
     } else {
       for (std::size_t k = 0; k < slice.size(); ++k) rows[k] = problem_->row(static_cast<std::size_t>(slice[k]));
       kernels_->excess(rows, slice.size(), blocks_.data(), blocks_.size(), headroom_.data(), problem_->row_length(),
@@ -203,6 +230,73 @@ void PackingState::represented(std::span<const Item> items, double* gains) const
       out[k] = std::max(0.0, degree[static_cast<std::size_t>(slice[k])] - out[k]);
     }
   }
+}
+
+/// Only the tight blocks of each row are computed; side by side they are summed as they would be in the whole row.
+void PackingState::excess_from_embeddings(std::span<const Item> items, double* out) const {
+  constexpr std::size_t kTogether = 16;
+  const Embeddings& embeddings = *problem_->view().embeddings;
+  const std::size_t d = embeddings.dimension(), width = blocks_.size() * kLanes;
+  std::vector<double> headroom(width);
+  std::vector<std::int32_t> all(blocks_.size());
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    all[b] = static_cast<std::int32_t>(b);
+    std::copy_n(headroom_.data() + static_cast<std::size_t>(blocks_[b]) * kLanes, kLanes, headroom.data() + b * kLanes);
+  }
+  std::vector<float> units(kTogether * d), rows(kTogether * width);
+  for (std::size_t begin = 0; begin < items.size(); begin += kTogether) {
+    const std::size_t count = std::min(kTogether, items.size() - begin);
+    std::size_t item[kTogether];
+    const float* row[kTogether];
+    float block[kTogether * kLanes];
+    for (std::size_t k = 0; k < count; ++k) {
+      item[k] = static_cast<std::size_t>(items[begin + k]);
+      embeddings.unit(item[k], units.data() + k * d);
+      row[k] = rows.data() + k * width;
+    }
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      embeddings.with_panel({item, count}, units.data(), static_cast<std::size_t>(blocks_[b]), block);
+      for (std::size_t k = 0; k < count; ++k) {
+        std::copy_n(block + k * kLanes, kLanes, rows.data() + k * width + b * kLanes);
+      }
+    }
+    kernels_->excess(row, count, all.data(), all.size(), headroom.data(), width, out + begin);
+  }
+}
+
+void PackingState::represent_later(std::size_t item) {
+  const std::size_t d = problem_->view().embeddings->dimension();
+  picks_.push_back(item);
+  units_.resize(picks_.size() * d);
+  problem_->view().embeddings->unit(item, units_.data() + (picks_.size() - 1) * d);
+  for (std::size_t b = 0; b < tight_.size(); ++b) {
+    if (tight_[b] || margin_[b] < static_cast<double>(picks_.size() - applied_[b])) catch_up(b);
+  }
+}
+
+void PackingState::catch_up(std::size_t block) {
+  constexpr std::size_t kTogether = 16;
+  const PackingView& view = problem_->view();
+  double* headroom = headroom_.data() + block * kLanes;
+  float s[kTogether * kLanes];
+  for (std::size_t begin = applied_[block]; begin < picks_.size(); begin += kTogether) {
+    const std::size_t count = std::min(kTogether, picks_.size() - begin);
+    view.embeddings->with_panel(std::span(picks_).subspan(begin, count),
+                                units_.data() + begin * view.embeddings->dimension(), block, s);
+    for (std::size_t k = 0; k < count; ++k) {
+      for (std::size_t l = 0; l < kLanes; ++l) {
+        headroom[l] = std::max(0.0, headroom[l] - static_cast<double>(s[k * kLanes + l]));
+      }
+    }
+  }
+  applied_[block] = static_cast<std::uint32_t>(picks_.size());
+  double margin = std::numeric_limits<double>::infinity();
+  for (std::size_t l = 0; l < kLanes; ++l) {
+    const double peak = problem_->peak()[block * kLanes + l];
+    if (peak > 0) margin = std::min(margin, headroom[l] - peak);
+  }
+  margin_[block] = margin;
+  if (margin < 0) tight_[block] = 1;
 }
 
 double PackingState::represented_sparsely(std::size_t item) const {
@@ -217,6 +311,11 @@ double PackingState::nearer(std::size_t item) const {
   if (problem_->view().similarity != nullptr) {
     return kernels_->facility_gain(problem_->row(item), nearest_.data(), problem_->row_length());
   }
+  if (problem_->view().embeddings != nullptr) {
+    std::vector<float> row(nearest_.size());
+    problem_->view().embeddings->row(item, row.data());
+    return kernels_->facility_gain(row.data(), nearest_.data(), row.size());
+  }
   LaneSum s;
   for_row(problem_->view(), item, [&](std::size_t i, float value, std::size_t k) {
     s.add(k, std::max(0.0, static_cast<double>(value) - static_cast<double>(nearest_[i])));
@@ -226,15 +325,15 @@ double PackingState::nearer(std::size_t item) const {
 
 void PackingState::gains(std::span<const Item> items, double* gains) const {
   const PackingView& view = problem_->view();
-  const bool dense = problem_->representation_scale() > 0 && view.similarity != nullptr;
-  if (dense) represented(items, gains);
+  const bool by_degree = problem_->representation_scale() > 0 && !problem_->degree().empty();
+  if (by_degree) represented(items, gains);
   for (std::size_t k = 0; k < items.size(); ++k) {
     const auto j = static_cast<std::size_t>(items[k]);
     double total = 0;
     if (problem_->relevance_scale() > 0) total += problem_->relevance_scale() * view.relevance[j];
     if (problem_->coverage_scale() > 0) total += problem_->coverage_scale() * coverage_gain(j);
     if (problem_->representation_scale() > 0) {
-      total += problem_->representation_scale() * (dense ? gains[k] : represented_sparsely(j));
+      total += problem_->representation_scale() * (by_degree ? gains[k] : represented_sparsely(j));
     }
     if (problem_->diversity_scale() > 0) {
       const auto group = static_cast<std::size_t>(view.groups[j]);
@@ -260,6 +359,9 @@ void PackingState::add(Item item) {
       kernels_->saturated_add(problem_->row(j), problem_->peak().data(), headroom_.data(), tight_.data(),
                               problem_->row_length());
       if (blocks_.size() < tight_.size()) list_tight_blocks();
+    } else if (view.embeddings != nullptr) {
+      represent_later(j);
+      list_tight_blocks();
     } else {
       for_row(view, j, [&](std::size_t i, float value, std::size_t) {
         headroom_[i] = std::max(0.0, headroom_[i] - static_cast<double>(value));
@@ -330,7 +432,7 @@ double evaluate(const PackingProblem& problem, std::span<const Item> selection) 
   }
   if (problem.representation_scale() > 0) {
     std::vector<double> mass(padded(n), 0.0);
-    for (Item item : selection) add_row(problem, static_cast<std::size_t>(item), 1.0, mass.data());
+    add_rows(problem, selection, mass.data());
     LaneSum s;
     for (std::size_t i = 0; i < n; ++i) s.add(i, std::min(mass[i], problem.cap()[i]));
     value += problem.representation_scale() * s.total();
@@ -356,22 +458,6 @@ double evaluate(const PackingProblem& problem, std::span<const Item> selection) 
     value += problem.facility_scale() * s.total();
   }
   return value;
-}
-
-void cosine_similarity(const float* embeddings, std::size_t n, std::size_t d, float* similarity, int threads,
-                       Control& control) {
-  const PackingKernels& kernels = packing_kernels();
-  std::vector<double> norm(n);
-  for (std::size_t i = 0; i < n; ++i) norm[i] = std::sqrt(kernels.dot(embeddings + i * d, embeddings + i * d, d));
-  parallel_for(n, threads, control, [&](std::size_t i) {
-    similarity[i * n + i] = norm[i] > 0 ? 1.0f : 0.0f;
-    for (std::size_t j = i + 1; j < n; ++j) {
-      if (j % 4096 == 0 && control.stop()) return;
-      const double scale = norm[i] * norm[j];
-      const double cosine = scale > 0 ? kernels.dot(embeddings + i * d, embeddings + j * d, d) / scale : 0;
-      similarity[i * n + j] = similarity[j * n + i] = static_cast<float>(std::clamp(cosine, 0.0, 1.0));
-    }
-  });
 }
 
 }  // namespace isinglass

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "isinglass/packing.hpp"
 #include "isinglass/packing_kernels.hpp"
@@ -34,9 +35,15 @@ inline double sum(std::span<const double> values) {
   return s.total();
 }
 
-/// Row `item` of either similarity, visited as (column, value, position in the row).
+/// Row `item` of any similarity, visited as (column, value, position in the row).
 template <class Visit>
 void for_row(const PackingView& view, std::size_t item, Visit visit) {
+  if (view.embeddings != nullptr) {
+    std::vector<float> row(padded(view.n));
+    view.embeddings->row(item, row.data());
+    for (std::size_t i = 0; i < view.n; ++i) visit(i, row[i], i);
+    return;
+  }
   if (view.similarity != nullptr) {
     const float* row = view.similarity + item * view.n;
     for (std::size_t i = 0; i < view.n; ++i) visit(i, row[i], i);
@@ -55,6 +62,27 @@ inline void add_row(const PackingProblem& problem, std::size_t item, double weig
   } else {
     for_row(problem.view(), item,
             [&](std::size_t i, float value, std::size_t) { mass[i] += weight * static_cast<double>(value); });
+  }
+}
+
+/// mass_i += similarities of all of `selection` to i. From embeddings panel by panel: each is read once.
+inline void add_rows(const PackingProblem& problem, std::span<const Item> selection, double* mass) {
+  const Embeddings* embeddings = problem.view().embeddings;
+  if (embeddings == nullptr) {
+    for (Item item : selection) add_row(problem, static_cast<std::size_t>(item), 1.0, mass);
+    return;
+  }
+  std::vector<std::size_t> items;
+  std::vector<float> units(selection.size() * embeddings->dimension()), s(selection.size() * kLanes);
+  for (Item item : selection) {
+    embeddings->unit(static_cast<std::size_t>(item), units.data() + items.size() * embeddings->dimension());
+    items.push_back(static_cast<std::size_t>(item));
+  }
+  for (std::size_t p = 0; p < embeddings->num_panels(); ++p) {
+    embeddings->with_panel(items, units.data(), p, s.data());
+    for (std::size_t k = 0; k < items.size(); ++k) {
+      packing_kernels().accumulate(s.data() + k * kLanes, 1.0, mass + p * kLanes, kLanes);
+    }
   }
 }
 

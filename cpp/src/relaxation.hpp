@@ -107,14 +107,20 @@ class Tangent {
     std::fill(coefficient_.begin(), coefficient_.end(), 0.0);
     double constant = 0;
     if (!point.mass_.empty()) {
+      const double scale = problem_.representation_scale();
+      // From embeddings a row is dear: then what all rows add comes from the degrees, less what the saturated ones
+      // lack.
+      const bool dear = view_.embeddings != nullptr;
+      for (std::size_t j = 0; dear && j < view_.n; ++j) coefficient_[j] = scale * problem_.degree()[j];
       for (std::size_t i = 0; i < view_.n; ++i) {
         if (i % kRowsBetween == 0 && control_.stop()) return 0;
         const double slope = saturation_slope(point.mass_[i], problem_.cap()[i], width);
         constant += (1 - slope) * problem_.cap()[i];
         // The matrix is symmetric: row i is what each item adds to i.
-        if (slope > 0) add_row(problem_, i, problem_.representation_scale() * slope, coefficient_.data());
+        if (dear && slope < 1) add_row(problem_, i, scale * (slope - 1), coefficient_.data());
+        if (!dear && slope > 0) add_row(problem_, i, scale * slope, coefficient_.data());
       }
-      constant *= problem_.representation_scale();
+      constant *= scale;
     }
     if (problem_.relevance_scale() > 0) {
       for (std::size_t j = 0; j < view_.n; ++j) coefficient_[j] += problem_.relevance_scale() * view_.relevance[j];

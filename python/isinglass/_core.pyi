@@ -28,6 +28,7 @@ class PackingCore:
         similarity_rows: NDArray[np.int64] | None,
         similarity_columns: NDArray[np.int32] | None,
         similarity_values: NDArray[np.float32] | None,
+        embeddings: NDArray[np.float32] | None,
         coverage_rows: NDArray[np.int64] | None,
         coverage_terms: NDArray[np.int32] | None,
         term_weights: NDArray[np.float64] | None,
@@ -43,6 +44,7 @@ class PackingCore:
         facility_location_weight: float,
         saturation: float,
         unit_normalisation: bool,
+        threads: int,
     ) -> None: ...
     @property
     def eligible(self) -> NDArray[np.bool_]: ...

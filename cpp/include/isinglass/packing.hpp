@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "isinglass/control.hpp"
+#include "isinglass/embeddings.hpp"
 
 namespace isinglass {
 
@@ -32,12 +33,13 @@ struct PackingView {
   std::span<const std::int64_t> integer_costs;  // (n,), or empty
   std::int64_t integer_budget = 0;
 
-  std::span<const double> relevance;     // (n,)
-  const float* similarity = nullptr;     // (n, n) symmetric, rows contiguous
-  CsrView<float> sparse_similarity;      // the same, sparse
-  CsrView<double> coverage;              // (n, terms), 0/1
-  std::span<const double> term_weights;  // (terms,)
-  std::span<const std::int32_t> groups;  // (n,), 0 .. num_groups - 1
+  std::span<const double> relevance;       // (n,)
+  const float* similarity = nullptr;       // (n, n) symmetric, rows contiguous
+  CsrView<float> sparse_similarity;        // the same, sparse
+  const Embeddings* embeddings = nullptr;  // the same, computed when looked at
+  CsrView<double> coverage;                // (n, terms), 0/1
+  std::span<const double> term_weights;    // (terms,)
+  std::span<const std::int32_t> groups;    // (n,), 0 .. num_groups - 1
   std::size_t num_groups = 0;
 
   double relevance_weight = 0, coverage_weight = 0, representation_weight = 0, diversity_weight = 0,
@@ -49,13 +51,17 @@ struct PackingView {
   std::span<const Item> pinned;           // always in the answer, in this order
   std::size_t max_items = 0;              // 0 picks nothing; n or more: no cap
 
-  bool has_similarity() const { return similarity != nullptr || !sparse_similarity.row_start.empty(); }
+  bool has_similarity() const {
+    return similarity != nullptr || embeddings != nullptr || !sparse_similarity.row_start.empty();
+  }
 };
 
 /// A view with what every solve needs and no answer changes: normalisers, saturation caps, who may be picked.
 class PackingProblem {
  public:
-  explicit PackingProblem(const PackingView& view);
+  /// From embeddings the sums of all rows take a while: on so many threads, watched by `control` (undefined once that
+  /// has stopped).
+  explicit PackingProblem(const PackingView& view, int threads = 1, Control* control = nullptr);
   PackingProblem(const PackingProblem&) = delete;
   PackingProblem& operator=(const PackingProblem&) = delete;
 
@@ -77,8 +83,9 @@ class PackingProblem {
 
   std::span<const double> cap() const { return cap_; }  // (n,), padded with zeros to a multiple of 16
   double total_cap() const { return total_cap_; }
-  std::span<const double> degree() const { return degree_; }  // (n,), sums of the rows of a dense similarity
-  std::span<const double> peak() const { return peak_; }      // (n,), their largest entries, padded like cap
+  // Unless the similarity is sparse: sums of its rows (n,), and their largest entries, padded like cap.
+  std::span<const double> degree() const { return degree_; }
+  std::span<const double> peak() const { return peak_; }
   /// Blocks of 16 items, one of which has a cap below its peak: 1, else 0.
   std::span<const std::uint8_t> tight() const { return tight_; }
 
@@ -93,6 +100,8 @@ class PackingProblem {
   double gain_slack() const { return gain_slack_; }
 
  private:
+  void sum_rows(int threads, Control* control);
+
   PackingView view_;
   double relevance_scale_ = 0, coverage_scale_ = 0, representation_scale_ = 0, diversity_scale_ = 0,
          facility_scale_ = 0;
@@ -126,15 +135,24 @@ class PackingState {
   void represented(std::span<const Item> items, double* gains) const;
   double represented_sparsely(std::size_t item) const;
   void list_tight_blocks();
+  void excess_from_embeddings(std::span<const Item> items, double* out) const;
+  void represent_later(std::size_t item);
+  void catch_up(std::size_t block);
   double nearer(std::size_t item) const;
 
   const PackingProblem* problem_ = nullptr;
   const PackingKernels* kernels_ = nullptr;
-  std::vector<double> headroom_;       // cap_i - representation of i so far, padded like cap
-  std::vector<std::uint8_t> tight_;    // per block of 16 items: whether some row may exceed the headroom there
-  std::vector<std::int32_t> blocks_;   // those blocks
-  std::vector<float> nearest_;         // largest similarity of i to the set
-  std::vector<std::uint8_t> covered_;  // per term
+  std::vector<double> headroom_;      // cap_i - representation of i so far, padded like cap
+  std::vector<std::uint8_t> tight_;   // per block of 16 items: whether some row may exceed the headroom there
+  std::vector<std::int32_t> blocks_;  // those blocks
+  // From embeddings a block is brought up to date when it may have become tight: until then it lacks what the last
+  // picks take from it, which is at most 1 each.
+  std::vector<std::size_t> picks_;
+  std::vector<float> units_;            // their unit rows
+  std::vector<std::uint32_t> applied_;  // per block: picks that its headroom knows of
+  std::vector<double> margin_;          // per block: least headroom_i - peak_i then
+  std::vector<float> nearest_;          // largest similarity of i to the set
+  std::vector<std::uint8_t> covered_;   // per term
   std::uint64_t covered_mask_ = 0;
   std::vector<double> group_mass_, group_root_;  // and its root
 };
@@ -171,11 +189,5 @@ struct Spending {
   bool within_budget = true;
 };
 Spending spending(const PackingView& view, std::span<const Item> selection);
-
-/// Cosine similarities of the rows of `embeddings` (n, d), negative ones 0, as a symmetric (n, n) matrix with fixed
-/// order of summation, the same for any threads; undefined once `control` has stopped. A row of zeros has similarity 0
-/// to all, itself included.
-void cosine_similarity(const float* embeddings, std::size_t n, std::size_t d, float* similarity, int threads,
-                       Control& control);
 
 }  // namespace isinglass

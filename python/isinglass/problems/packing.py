@@ -24,6 +24,10 @@ _ARRAYS_OF_TERM = {
     "diversity": ("relevance", "groups"),
     "facility_location": ("similarity", "embeddings"),
 }
+# Items up to which the similarity that embeddings mean is stored: it fits the caches, and gains are read, not made.
+_STORED_SIMILARITY = 2048
+# Sixteen lanes of the sums of rows, and the vectors of a run.
+_WORKING_BYTES_PER_ITEM = 256
 _EITHER_ARRAY = ("representation", "facility_location")  # one of its arrays is enough
 
 
@@ -258,7 +262,7 @@ class PackingProblem:
         Symmetric, finite and >= 0; read as float32. Sparse: anything with `tocsr()` or CSR's `indptr`, `indices`,
         `data`, `shape`.
     embeddings : array_like of float, shape (n, d), optional
-        Instead of `similarity`: max(0, cosine) of the rows.
+        Instead of `similarity`: max(0, cosine) of the rows, in float32. Large pools never form the (n, n) matrix.
     coverage : array_like of 0/1, shape (n, t), or sparse matrix, optional
         Which of t terms each item covers.
     coverage_weights : array_like of float, shape (t,), optional
@@ -416,38 +420,49 @@ class PackingProblem:
         return tuple(on)
 
     @property
-    def similarity_bytes(self) -> int:
-        """Bytes of the similarity matrix that a solve will allocate: 0 unless embeddings are given and used."""
-        used = "representation" in self.terms or "facility_location" in self.terms
-        return 4 * len(self) ** 2 if self.embeddings is not None and used else 0
+    def _stores_similarity(self) -> bool:
+        """Whether a solve makes the matrix that `embeddings` mean; else gains compute what they need of it."""
+        return self._uses_embeddings and len(self) <= _STORED_SIMILARITY
 
-    def core(self, memory_limit: int | None = None) -> _core.PackingCore:
+    @property
+    def _uses_embeddings(self) -> bool:
+        return self.embeddings is not None and ("representation" in self.terms or "facility_location" in self.terms)
+
+    @property
+    def working_bytes(self) -> int:
+        """Bytes that a solve allocates for `embeddings`: their similarity matrix, or scaled copies and sums."""
+        if self.embeddings is None or not self._uses_embeddings:
+            return 0
+        n, d = map(int, self.embeddings.shape)
+        copied = 0 if self.embeddings.dtype == np.float32 and self.embeddings.flags.c_contiguous else 4 * n * d
+        return copied + 4 * n * d + (4 * n * n if self._stores_similarity else _WORKING_BYTES_PER_ITEM * n)
+
+    def core(self, memory_limit: int | None = None, threads: int | None = None) -> _core.PackingCore:
         """The native form, made on first use.
 
         Raises
         ------
         MemoryError
-            If the similarity matrix that `embeddings` ask for exceeds `memory_limit` bytes (None: physical memory).
+            If what `embeddings` ask for exceeds `memory_limit` bytes (None: physical memory).
         """
         ready = self.__dict__.get("_native")
         if ready is None:
             limit = physical_memory() if memory_limit is None else memory_limit
-            if self.similarity_bytes > limit:
+            if self.working_bytes > limit:
                 raise MemoryError(
-                    f"similarity of {len(self)} embeddings needs {self.similarity_bytes} bytes, limit {limit} bytes:"
+                    f"packing from {len(self)} embeddings needs {self.working_bytes} bytes, limit {limit} bytes:"
                     " give a sparse similarity, or weights.representation=0"
                 )
-            ready = self.__dict__["_native"] = self._make_core()
+            ready = self.__dict__["_native"] = self._make_core(threads or _core.available_cores())
         return ready
 
-    def _make_core(self) -> _core.PackingCore:
+    def _make_core(self, threads: int) -> _core.PackingCore:
         exact = self._exact_costs
         similarity = self.similarity if isinstance(self.similarity, np.ndarray) else None
         sparse = self.similarity if isinstance(self.similarity, Csr) else None
-        if self.similarity_bytes:
-            similarity = _core.cosine_similarity(
-                np.ascontiguousarray(self.embeddings, dtype=np.float32), _core.available_cores()
-            )
+        embeddings = np.ascontiguousarray(self.embeddings, dtype=np.float32) if self._uses_embeddings else None
+        if embeddings is not None and self._stores_similarity:
+            similarity, embeddings = _core.cosine_similarity(embeddings, threads), None
         weights = self.weights
         return _core.PackingCore(
             costs=self.costs,
@@ -459,6 +474,7 @@ class PackingProblem:
             similarity_rows=sparse.row_start if sparse else None,
             similarity_columns=sparse.column if sparse else None,
             similarity_values=sparse.value if sparse else None,
+            embeddings=embeddings,
             coverage_rows=self.coverage.row_start if self.coverage else None,
             coverage_terms=self.coverage.column if self.coverage else None,
             term_weights=self.coverage_weights,
@@ -474,6 +490,7 @@ class PackingProblem:
             facility_location_weight=weights.facility_location,
             saturation=self.saturation,
             unit_normalisation=self.normalisation == "unit",
+            threads=threads,
         )
 
 
