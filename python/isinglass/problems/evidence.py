@@ -247,7 +247,7 @@ def complementarity(
 
 def _support(value: object) -> NDArray[np.int8]:
     array = gate.numeric_array("support", value, ndim=2)
-    gate.refuse("support", ~np.isin(array, (0, 1, 2)), array, "0 (none), 1 (partial) or 2 (direct)")
+    gate.refuse("support", ~((array == 0) | (array == 1) | (array == 2)), array, "0 (none), 1 (partial) or 2 (direct)")
     result = np.array(array, dtype=np.int8, order="C")
     result.setflags(write=False)
     return result
