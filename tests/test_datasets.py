@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from isinglass.experiments.datasets import read_questions
+from isinglass.experiments.datasets import oddities, read_questions
 from isinglass.records import RecordError
 
 
@@ -401,3 +401,52 @@ def musique_record(record):
             for i, paragraph in enumerate(record["paragraphs"])
         ],
     }
+
+
+def test_oddities_are_counted_not_repaired(tmp_path):
+    odd = own(
+        paragraphs=[{"title": "A &amp; B", "sentences": ["One.", "", " Two."]}] * 2,
+        gold=["A &amp; B", "Nowhere"],
+        gold_idx=[0, 1],
+        supporting_facts=[["A &amp; B", 3], ["Nowhere", 0]],
+        answers=["The"],
+    )
+    bare = own(id="bare", paragraphs=[], gold=[], gold_idx=[], supporting_facts=[], answers=["no", "x"])
+    questions = read_questions(write(tmp_path / "q.jsonl", odd, bare)).questions
+    assert oddities(questions) == {
+        "gold_not_in_paragraphs": 1,
+        "supporting_facts_out_of_range": 1,
+        "empty_sentences": 1,
+        "repeated_titles": 1,
+        "answers_not_spans": 1,
+        "without_paragraphs": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("hotpotqa_dev", {"gold_not_in_paragraphs": 0, "supporting_facts_out_of_range": 0}),
+        ("hotpotqa_fullwiki", {"without_paragraphs": 1}),
+        ("2wiki_dev", {"gold_not_in_paragraphs": 0}),
+        ("musique_dev", {"supporting_facts_out_of_range": 0, "empty_sentences": 0}),
+        ("covidqa", {"answers_not_spans": 0, "gold_not_in_paragraphs": 0}),
+        ("expertqa", {"answers_not_spans": 0, "gold_not_in_paragraphs": 0}),
+    ],
+)
+def test_oddities_of_the_real_files(data, part, expected):
+    questions = read_questions(data / "qa" / f"{part}.jsonl.gz").questions
+    found = oddities(questions)
+    assert {name: found[name] for name in expected} == expected
+    if part == "hotpotqa_fullwiki":  # first-stage retrieval: most questions miss a gold paragraph
+        assert found["gold_not_in_paragraphs"] > len(questions) / 2
+    if part == "musique_dev":
+        assert found["repeated_titles"] > len(questions) / 2
+    if part == "covidqa":  # a few answers cross a cut of the article
+        assert 0 < sum(len(question.gold_idx) > 1 for question in questions) <= 6
+    if part == "hotpotqa_dev":
+        assert found["empty_sentences"] > 0
+        assert found["answers_not_spans"] == 958 - 899
+    if part == "2wiki_dev":
+        assert found["supporting_facts_out_of_range"] > 0
+        assert found["answers_not_spans"] == 442 - 405

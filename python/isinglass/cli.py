@@ -425,6 +425,7 @@ def _evaluate(args: argparse.Namespace) -> int:
             _show_means(f"{limit}; {questions}", evaluation, budget, _COLUMNS)
             title = f"evidence, {limit}; requirements by {evaluation.settings['requirements']}"
             _show_means(title, evaluation, budget, _EVIDENCE_COLUMNS)
+        _show_oddities("", evaluation.oddities)
         if args.baseline is not None and evaluation.ids:
             _show_differences(evaluation, args.baseline)
 
@@ -472,6 +473,8 @@ def _experiment(args: argparse.Namespace) -> int:
             ]
             title = f"{dataset}, budget {budget:.0f}; {outcome.distinct[dataset]} distinct questions"
             console.print_table(title, ["", *(title for title, _, _ in _EXPERIMENT_COLUMNS)], rows)
+        for dataset, counts in outcome.oddities.items():
+            _show_oddities(f"{dataset}: ", counts)
         print(f"configuration {experiment.hash[:16]}")
 
     _emit(args, outcome.as_dict(), show)
@@ -557,6 +560,13 @@ _DIFFERENCES = (
     ("gold docs", "gold_doc_coverage", 3),
     ("fact F1", "supporting_fact_f1", 3),
 )
+
+
+def _show_oddities(where: str, counts: dict[str, int]) -> None:
+    # The others are in the nature of these data sets; these two cost a policy what it cannot win.
+    notable = ("gold_not_in_paragraphs", "supporting_facts_out_of_range")
+    if shown := [f"{counts[name]} with {name.replace('_', ' ')}" for name in notable if counts[name]]:
+        print(f"{where}questions: {', '.join(shown)}")
 
 
 def _show_differences(evaluation: Any, baseline: str) -> None:

@@ -1,9 +1,11 @@
 """Question files: our own schema and the official files of HotpotQA, 2WikiMultiHopQA and MuSiQue."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from isinglass.diagnosis.normalisation import is_span, official_tokens
 from isinglass.records import RecordError, read_records
 
 _LAYOUTS = (
@@ -145,6 +147,42 @@ def read_questions(path: str | Path, *, keep_going: bool = False, limit: int | N
                 raise fault from None
             skipped.append(fault)
     return Questions(tuple(questions), tuple(skipped))
+
+
+def oddities(questions: Iterable[Question]) -> dict[str, int]:
+    """How many questions have what a reader of their results should know; nothing of it is repaired.
+
+    Returns
+    -------
+    dict of str to int
+        ``gold_not_in_paragraphs`` (counted as not retrieved), ``supporting_facts_out_of_range``, ``empty_sentences``,
+        ``repeated_titles``, ``answers_not_spans`` (yes/no, or nothing after normalisation: answer_in_context is not
+        defined), ``without_paragraphs``.
+    """
+    counts = dict.fromkeys(
+        (
+            "gold_not_in_paragraphs",
+            "supporting_facts_out_of_range",
+            "empty_sentences",
+            "repeated_titles",
+            "answers_not_spans",
+            "without_paragraphs",
+        ),
+        0,
+    )
+    for question in questions:
+        titles = [paragraph.title for paragraph in question.paragraphs]
+        longest = dict.fromkeys(titles, 0)
+        for paragraph in question.paragraphs:
+            longest[paragraph.title] = max(longest[paragraph.title], len(paragraph.sentences))
+        facts = question.supporting_facts or ()
+        counts["gold_not_in_paragraphs"] += not set(question.gold) <= set(titles)
+        counts["supporting_facts_out_of_range"] += any(not 0 <= i < longest.get(t, i + 1) for t, i in facts)
+        counts["empty_sentences"] += any(not text.strip() for p in question.paragraphs for text in p.sentences)
+        counts["repeated_titles"] += len(set(titles)) < len(titles)
+        counts["answers_not_spans"] += not any(is_span(official_tokens(answer)) for answer in question.answers)
+        counts["without_paragraphs"] += not titles
+    return counts
 
 
 def _question(record: Any) -> Question:

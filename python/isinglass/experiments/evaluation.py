@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from isinglass import backends, diagnosis
 from isinglass.experiments.corpus import Document
-from isinglass.experiments.datasets import Question, read_questions
+from isinglass.experiments.datasets import Question, oddities, read_questions
 from isinglass.experiments.retrieval import Embed, Retrieve, by_retriever, by_run
 from isinglass.experiments.runs import read_run
 from isinglass.experiments.statistics import Interval, paired_bootstrap
@@ -46,6 +46,8 @@ class Evaluation:
         Questions of the files that no run lists; a run says which questions are meant.
     not_in_files : int
         Questions of the runs that no file holds.
+    oddities : dict of str to int
+        Of the questions processed; see `isinglass.experiments.datasets.oddities`.
     rows : dict of (str, int or None) to dict of str to ndarray, shape (q,)
         For each (policy, budget) and measure, the value of every question; nan where it is not defined.
     settings : dict
@@ -56,6 +58,7 @@ class Evaluation:
     skipped: tuple[RecordError, ...]
     not_in_run: int
     not_in_files: int
+    oddities: dict[str, int]
     rows: dict[tuple[str, int | None], dict[str, npt.NDArray[np.float64]]]
     settings: dict[str, Any]
 
@@ -115,6 +118,7 @@ class Evaluation:
             ],
             "not_in_run": self.not_in_run,
             "not_in_files": self.not_in_files,
+            "oddities": self.oddities,
             "settings": self.settings,
             "undefined": {
                 name: int(np.isnan(values).sum()) for name, values in next(iter(self.rows.values()), {}).items()
@@ -276,7 +280,7 @@ def evaluate(
             files.append(_File(str(path), meant, by_run(run, questions, pool=pool, top_k=depth, published=published)))
 
     plan = Plan(names, sizes, measure, candidates, depth, backend, trace, render, max_passages, requirements, named)
-    ids: list[str] = []
+    processed: list[Question] = []
     rows: dict[tuple[str, int | None], dict[str, list[float | None]]] = {
         (name, size): {} for name in names for size in sizes
     }
@@ -292,7 +296,7 @@ def evaluate(
                     raise fault from error
                 skipped.append(fault)
             else:
-                ids.append(question.id)
+                processed.append(question)
                 for key, values in measured.items():
                     for name, value in values.items():
                         rows[key].setdefault(name, []).append(value)
@@ -300,10 +304,11 @@ def evaluate(
             if progress is not None:
                 progress(done, total)
     return Evaluation(
-        ids=tuple(ids),
+        ids=tuple(question.id for question in processed),
         skipped=tuple(skipped),
         not_in_run=not_in_run,
         not_in_files=len((run or {}).keys() - {question.id for file in files for question in file.questions}),
+        oddities=oddities(processed),
         rows={
             key: {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
             for key, columns in rows.items()

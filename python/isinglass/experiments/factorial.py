@@ -22,7 +22,7 @@ from isinglass.diagnosis.scoring import RULES
 from isinglass.diagnosis.trace import append_line, text_hash
 from isinglass.experiments.answers import Answers, with_answers, with_oracle, with_router
 from isinglass.experiments.corpus import Document
-from isinglass.experiments.datasets import Question, read_questions
+from isinglass.experiments.datasets import Question, oddities, read_questions
 from isinglass.experiments.evaluation import DEPTHS, EvidenceMeasures, Plan, as_retrieved, selections
 from isinglass.experiments.retrieval import GRAPHS, POOLS, RETRIEVERS, Retrieve, by_retriever, by_run
 from isinglass.experiments.rows import Rows
@@ -89,6 +89,8 @@ class Experiment:
         tables of `weights` and `penalties`; see `isinglass.experiments.variants`.
     embed : str or None
         MODULE:FUNCTION for retrievers with ``index = "embed"``.
+    facts : bool
+        Also measure the facts of long answers.
     answers : tuple of str
         Files of a reader's answers, see `isinglass.experiments.answers`.
     rule : str
@@ -112,6 +114,7 @@ class Experiment:
     max_passages: int | None = None
     requirements: str = "rules"
     variants: tuple[Mapping[str, Any], ...] = ()
+    facts: bool = False
     answers: tuple[str, ...] = ()
     rule: str = "hotpotqa"
     oracle: bool = False
@@ -229,6 +232,8 @@ class Outcome(NamedTuple):
         Records of the files that could not be read.
     distinct : dict of str to int
         Distinct questions of each data set over all seeds: the n that inference has.
+    oddities : dict of str to dict of str to int
+        Of the distinct questions of each data set; see `isinglass.experiments.datasets.oddities`.
     resumed : int
         Questions that the journal had already.
     """
@@ -238,6 +243,7 @@ class Outcome(NamedTuple):
     failed: tuple[str, ...]
     skipped: tuple[RecordError, ...]
     distinct: dict[str, int]
+    oddities: dict[str, dict[str, int]]
     resumed: int
 
     def means(self) -> list[dict[str, Any]]:
@@ -263,6 +269,7 @@ class Outcome(NamedTuple):
             "config": self.experiment.hash,
             "settings": _plain(self.experiment),
             "questions": self.distinct,
+            "oddities": self.oddities,
             "rows": len(self.rows),
             "resumed": self.resumed,
             "failed": list(self.failed),
@@ -284,6 +291,7 @@ class _Task(NamedTuple):
     question: Question
     retrieved: list[Document]
     depths: tuple[int, ...]
+    facts: bool
     plan: Plan
 
 
@@ -321,7 +329,7 @@ def run_experiment(
     resumed = 0
     results: dict[tuple[str, int, str, str], list[dict[str, Any]] | str] = {}
     skipped: list[RecordError] = []
-    distinct: dict[str, set[str]] = {}
+    distinct: dict[str, dict[str, Question]] = {}
     order: list[tuple[str, int, str, str]] = []
     samples = []
     for path in experiment.files:
@@ -330,10 +338,10 @@ def run_experiment(
         dataset = Path(path).name.partition(".")[0]
         if dataset in distinct:
             raise ValueError(f"files must have names of their own, got {dataset!r} twice")
-        distinct[dataset] = set()
+        distinct[dataset] = {}
         for seed in experiment.seeds:
             drawn = _sample(questions, experiment.sample, seed)
-            distinct[dataset].update(question.id for question in drawn)
+            distinct[dataset].update((question.id, question) for question in drawn)
             samples.append((dataset, seed, drawn, questions))
     total = sum(len(drawn) for _, _, drawn, _ in samples) * len(experiment.retrievers)
 
@@ -360,7 +368,7 @@ def run_experiment(
                     except (ValueError, KeyError) as error:
                         results[key] = _fault(key, error, keep_going)
                         continue
-                    yield _Task(key, question, retrieved, (*DEPTHS, level.top_k), plan)
+                    yield _Task(key, question, retrieved, (*DEPTHS, level.top_k), experiment.facts, plan)
 
     def finish(key: tuple[str, int, str, str], rows: list[dict[str, Any]] | ValueError) -> None:
         if isinstance(rows, ValueError):
@@ -385,9 +393,9 @@ def run_experiment(
     golds = {(dataset, question.id): question.answers for dataset, _, drawn, _ in samples for question in drawn}
     completed = _completed(experiment, packed, golds)
     failed = tuple(found for key in order if isinstance(found := results[key], str))
-    return Outcome(
-        experiment, completed, failed, tuple(skipped), {name: len(ids) for name, ids in distinct.items()}, resumed
-    )
+    counts = {name: len(held) for name, held in distinct.items()}
+    odd = {name: oddities(held.values()) for name, held in distinct.items()}
+    return Outcome(experiment, completed, failed, tuple(skipped), counts, odd, resumed)
 
 
 def _completed(experiment: Experiment, rows: Rows, golds: Mapping[tuple[str, str], Sequence[str]]) -> Rows:
@@ -437,7 +445,9 @@ def _pack(task: _Task) -> list[dict[str, Any]] | ValueError:
     evidence = EvidenceMeasures(question, task.retrieved, task.plan.requirements)
     try:
         for policy, budget, picked, pool in selections(question, task.retrieved, task.plan):
-            measured = diagnose(picked, question, retrieved, depths=sorted(set(task.depths))).as_dict()
+            measured = diagnose(
+                picked, question, retrieved, depths=sorted(set(task.depths)), facts=task.facts
+            ).as_dict()
             del measured["id"]
             strongest = np.sort(pool.relevance)[::-1]
             rows.append(
