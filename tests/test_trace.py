@@ -22,7 +22,7 @@ from isinglass.diagnosis import (
 from isinglass.diagnosis.trace import append_line, schema
 from isinglass.diagnosis.views import trec_id
 from isinglass.experiments.datasets import Question
-from isinglass.policies import POLICIES
+from isinglass.policies import FREE_POLICIES
 from isinglass.records import RecordError
 from openinference.semconv.trace import DocumentAttributes, OpenInferenceSpanKindValues, RerankerAttributes
 
@@ -41,7 +41,7 @@ def path(tmp_path):
     return tmp_path / "trace.jsonl"
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", FREE_POLICIES)
 def test_lines_of_every_policy_fit_the_schema(path, policy):
     for measure in ("default", "p1"):
         if not (policy == "bridge" and measure == "p1"):
