@@ -333,13 +333,15 @@ class Search {
 
   Literal branch() {
     Literal chosen = kNone;
-    std::int64_t most = -1, most_of_both = -1;
+    // The product of what both values meet: neither child should be as hard as its parent.
+    double most = -1;
+    std::int64_t most_of_both = -1;
     for (Literal u = 0; u < 2 * left_.size(); u += 2) {
       if (!posiform_->alive(u)) continue;
-      const std::int64_t one = posiform_->pressure(u), zero = posiform_->pressure(negated(u));
-      const std::int64_t less = std::min(one, zero), both = one + zero;
-      if (less > most || (less == most && both > most_of_both)) {
-        most = less;
+      const std::int64_t one = posiform_->pressure(u), zero = posiform_->pressure(negated(u)), both = one + zero;
+      const double product = static_cast<double>(one) * static_cast<double>(zero);
+      if (product > most || (product == most && both > most_of_both)) {
+        most = product;
         most_of_both = both;
         chosen = one <= zero ? u : negated(u);
       }
