@@ -138,6 +138,14 @@ def test_scripts_without_capitals_have_relations_only() -> None:
     assert found.support[:, 0].max() == 2
 
 
+@pytest.mark.parametrize("question", ["เมืองหลวงของไทย", "भारत की राजधानी", "ecole de\u0301ja\u0300 vue"])
+def test_marks_stay_with_the_words_of_a_question(question: str) -> None:
+    found = rule_requirements(prepare(question, [question, "x"], candidates="passages"))
+    assert found.requirements
+    assert found.support[:, 0].all()
+    assert not found.support[:, 1].any()
+
+
 @pytest.mark.parametrize("measure", ["default", "p1"])
 @pytest.mark.parametrize("grain", ["passages", "sentences", "windows"])
 def test_every_grain_and_measure(measure: str, grain: str) -> None:

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from isinglass.measure.bridge import PooledBridge, bridge_relevance, whole_bridge_pool
 from isinglass.measure.lexical import FloatArray
 from isinglass.measure.pool import MEASURES, Pool
+from isinglass.measure.text import combining_marks
 from isinglass.problems import gate
 from isinglass.problems.evidence import EvidencePenalties, EvidenceProblem, EvidenceWeights, complementarity
 from isinglass.records import RecordError, read_records
@@ -90,7 +92,14 @@ class Labeller(Protocol):
 
 # --- rules -----------------------------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(r"[\"“”]|[^\W_](?:[^\W_]|['’.&-](?=[^\W_]))*")
+
+@cache
+def _token(ascii_only: bool) -> re.Pattern[str]:
+    # Marks belong to the word: it would otherwise fall apart into words that the question does not have.
+    marks = "" if ascii_only else f"[{combining_marks()}]|"
+    return re.compile(rf"[\"“”]|[^\W_](?:[^\W_]|{marks}['’.&-](?=[^\W_]))*")
+
+
 _SMALL_WORDS = "of the de van von der la le di da del al bin ibn"
 _SMALL = frozenset(_SMALL_WORDS.split())
 # Words that say how a thing is asked and not what it is about; the stop words of the measure come on top.
@@ -142,7 +151,7 @@ def _parts(pool: Pool) -> tuple[list[_Words], list[_Words]]:
     said: list[str] = []
     quoted = False
     end = 0
-    for token in _TOKEN.finditer(pool.query):
+    for token in _token(pool.query.isascii()).finditer(pool.query):
         word = token.group()
         apart = pool.query[end : token.start()].strip() != ""
         end = token.end()

@@ -33,10 +33,16 @@ _UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
 
 
 @cache
-def _unicode_word() -> re.Pattern[str]:
-    # `\w` of `re` lacks combining marks, without which Indic words fall apart; the joiners stand inside words too.
+def combining_marks() -> str:
+    """Every character that continues a word without being a letter: `\\w` of `re` lacks them, and without them Indic
+    words fall apart. The joiners stand inside words too."""
     codes = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
-    marks = "".join(c for c in map(chr, codes) if unicodedata.category(c)[0] == "M") + "\u200c\u200d"
+    return "".join(c for c in map(chr, codes) if unicodedata.category(c)[0] == "M") + "\u200c\u200d"
+
+
+@cache
+def _unicode_word() -> re.Pattern[str]:
+    marks = combining_marks()
     letter = rf"[^\W_{_UNSPACED}]"
     return re.compile(rf"[{_UNSPACED}](?<=\w)[{marks}]*|{letter}[^\W_{_UNSPACED}{marks}]*(?:[{marks}]+{letter}*)*")
 
