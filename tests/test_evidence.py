@@ -329,6 +329,21 @@ ONE_SIDED = [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"weights": EvidenceWeights(alpha=1e308)}, "relevance, support or price, times its weight, must have a"),
+        ({"redundancy": np.full((4, 4), 1e308)}, "complementarity or redundancy, times its weight, must have a"),
+        ({"requirement_weights": [1e307, 1e308]}, "times its weight, must have a finite sum"),
+    ],
+)
+def test_an_objective_beyond_float64_is_refused(changes, message) -> None:
+    problem = EvidenceProblem(**{"relevance": [1.0] * 4, "support": np.ones((2, 4), dtype=int), **changes})
+    for use in (ig.solve, lambda p: p.objective([0]), lambda p: p.to_qubo(), lambda p: ig.certify(p, [0])):
+        with pytest.raises(ValueError, match=message):
+            use(problem)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
         ({"support": [[0, 1, 3], [1, 0, 0]]}, f"support[0, 2] {SCALE} 3"),
         ({"support": [[0, 1, -1], [1, 0, 0]]}, f"support[0, 2] {SCALE} -1"),
         ({"support": [[0, 0.5, 1], [1, 0, 0]]}, f"support[0, 1] {SCALE} 0.5"),

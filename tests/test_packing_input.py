@@ -30,6 +30,12 @@ def refused(message, **changes):
         refused("costs[1] must be a number, got None", costs=[1, None, 3]),
         refused("costs must be 1-D, got shape (1, 3)", costs=[[1, 2, 3]]),
         refused("costs must be an array of int or float, got dtype complex128", costs=np.ones(3) * 1j),
+        refused("costs must have a finite sum, got entries up to 1e+308", costs=[1e308, 1e308, 1]),
+        refused("relevance must have a finite sum, got entries up to 1e+308", relevance=[1e308, 1e308, 0]),
+        refused(
+            "weights.relevance must keep the objective finite, got 1e+308", weights=ig.PackingWeights(relevance=1e308)
+        ),
+        refused("embeddings[0, 0] must be within float32, got 1e+39", embeddings=np.full((3, 2), 1e39)),
         refused("relevance must have shape (3,), got (2,)", relevance=[1, 2]),
         refused("relevance[0] must be a number, got None", relevance=[None, 0.2, 0.1]),
         refused(

@@ -270,6 +270,15 @@ def _pair_matrix(name: str, value: object, n: int) -> Floats:
     return result
 
 
+def _summable(name: str, terms: Floats) -> Floats:
+    """Terms of the objective, read-only: no selection of them may leave the range of float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(np.abs(terms).sum()):
+            raise ValueError(f"{name}, times its weight, must have a finite sum, got numbers too large for float64")
+    terms.setflags(write=False)
+    return terms
+
+
 @dataclass(frozen=True)
 class PenaltyCheck:
     """Whether penalties are proved large enough.
@@ -420,26 +429,26 @@ class EvidenceProblem:
     def gains(self) -> Floats:
         """What each passage brings alone, coverage apart: alpha s_i + eta sum_j w_j S_ji - kappa u_i - mu; (n,)."""
         weights = self.weights
-        gains: Floats = weights.alpha * self.relevance + weights.eta * (self.requirement_weights @ self.support)
-        gains = gains - weights.kappa * (self.support == 0).all(axis=0) - weights.mu
-        gains.setflags(write=False)
-        return gains
+        with np.errstate(over="ignore", invalid="ignore"):
+            gains: Floats = weights.alpha * self.relevance + weights.eta * (self.requirement_weights @ self.support)
+            gains = gains - weights.kappa * (self.support == 0).all(axis=0) - weights.mu
+        return _summable("relevance, support or price", gains)
 
     @cached_property
     def pair_gains(self) -> Floats:
         """delta b_ik - beta rho_ik d_ik, symmetric, 0 on the diagonal; (n, n)."""
         weights = self.weights
-        pairs: Floats = weights.delta * self.complementarity
-        pairs -= weights.beta * (self.redundancy * _overlap(self.support, weights.rho_diff))
-        pairs.setflags(write=False)
-        return pairs
+        with np.errstate(over="ignore", invalid="ignore"):
+            pairs: Floats = weights.delta * self.complementarity
+            pairs -= weights.beta * (self.redundancy * _overlap(self.support, weights.rho_diff))
+        return _summable("complementarity or redundancy", pairs)
 
     @cached_property
     def coverage_gains(self) -> Floats:
         """w_j gamma_P and w_j gamma_D: what support at all, and direct support, of each requirement bring; (2, m)."""
-        gains = np.outer((self.weights.gamma_partial, self.weights.gamma_direct), self.requirement_weights)
-        gains.setflags(write=False)
-        return gains
+        with np.errstate(over="ignore"):
+            gains = np.outer((self.weights.gamma_partial, self.weights.gamma_direct), self.requirement_weights)
+        return _summable("requirement_weights", gains)
 
     def objective(self, selection: Sequence[int] | ArrayLike) -> float:
         """The paper's objective of a selection, with the best y: whether it is feasible does not matter here.

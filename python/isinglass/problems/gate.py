@@ -68,7 +68,7 @@ def refuse(name: str, bad: NDArray[np.bool_], array: NDArray[Any], expected: str
 
 
 def vector(name: str, value: object, *, size: int | None = None, positive: bool = False, hint: str = "") -> Floats:
-    """A contiguous float64 vector of finite entries, all >= 0 (or > 0)."""
+    """A contiguous float64 vector of entries that are all >= 0 (or > 0), with a finite sum."""
     array = numeric_array(name, value, ndim=1)
     if size is not None and array.size != size:
         raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
@@ -76,6 +76,9 @@ def vector(name: str, value: object, *, size: int | None = None, positive: bool 
         bad = ~np.isfinite(array) | (array <= 0 if positive else array < 0)
     refuse(name, bad, array, f"finite and {'> 0' if positive else '>= 0'}{hint}")
     result = np.array(array, dtype=np.float64, order="C")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(result.sum()):
+            raise ValueError(f"{name} must have a finite sum, got entries up to {result.max():g}")
     result.setflags(write=False)
     return result
 

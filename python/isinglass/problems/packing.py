@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import floor, fsum, lcm
+from math import floor, fsum, isfinite, lcm
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -172,6 +172,9 @@ def _embeddings(value: ArrayLike | None, n: int) -> NDArray[Any] | None:
         raise ValueError(f"embeddings must have {n} rows, got shape {array.shape}")
     if not np.isfinite(array.sum(dtype=np.float64)):
         gate.refuse("embeddings", ~np.isfinite(array), array, "finite")
+    if array.dtype.itemsize > 4 and array.size:
+        most = float(np.finfo(np.float32).max)
+        gate.refuse("embeddings", np.abs(array) > most, array, "within float32")
     return array
 
 
@@ -396,6 +399,10 @@ class PackingProblem:
                     raise ValueError(f"weights.{name} needs {' or '.join(needed)}, got none")
             elif absent:
                 raise ValueError(f"weights.{name} needs {absent[0]}, got none")
+        for name, array in (("relevance", self.relevance), ("coverage", self.coverage_weights)):
+            weight = getattr(self.weights, name)
+            if array is not None and not isfinite(weight * float(array.sum())):
+                raise ValueError(f"weights.{name} must keep the objective finite, got {weight:g}")
 
     @property
     def _exact_costs(self) -> tuple[NDArray[np.int64], int] | None:
