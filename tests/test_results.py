@@ -84,3 +84,12 @@ def test_what_the_clock_leaves_out_is_said_so_and_feasible():
         assert result.certificate.feasible
         assert set(p.pinned.tolist()) <= set(result.selection.tolist())
         assert result.certificate.upper_bound >= ig.solve(p).objective
+
+
+def test_what_solve_many_refuses() -> None:
+    with pytest.raises(TypeError, match="problems must be a sequence of problems, got PackingProblem; see solve"):
+        ig.solve_many(PROBLEMS[0])
+    with pytest.raises(TypeError, match=r"executor must have submit, .*, got int"):
+        ig.solve_many(PROBLEMS, executor=3)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="progress and executor exclude each other"):
+        ig.solve_many(PROBLEMS, executor=pool, progress=print)

@@ -276,3 +276,9 @@ def test_any_text_keeps_the_budget_row22(
         assert picked.cost <= budget
         for snippet in picked.snippets:
             assert picked.text[slice(*snippet.context)] == snippet.text
+
+
+@pytest.mark.parametrize("title", ["", "  ", "\n"])
+def test_a_blank_title_is_not_rendered(title: str) -> None:
+    picked = ig.select("Where is the lake?", [{"text": "The lake is in Norland.", "title": title}], 9)
+    assert picked.text == "The lake is in Norland."

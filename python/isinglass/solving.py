@@ -132,12 +132,18 @@ def solve_many(
     Results
         A sequence of `Result` in the order of `problems`, with their numbers as columns.
     """
+    if not isinstance(problems, Iterable):
+        raise TypeError(f"problems must be a sequence of problems, got {type(problems).__name__}; see solve for one")
     batch = list(problems)
     seeds = [_seed(s) for s in seed] if isinstance(seed, (Sequence, np.ndarray)) else [_seed(seed)] * len(batch)
     if len(seeds) != len(batch):
         raise ValueError(f"seed must be one integer or {len(batch)}, got {len(seeds)}")
     keywords = {"certificate": certificate, "memory_limit": memory_limit, **options}
     if executor is not None:
+        if not callable(getattr(executor, "submit", None)):
+            raise TypeError(f"executor must have submit, as of concurrent.futures, got {type(executor).__name__}")
+        if progress is not None:
+            raise ValueError("progress and executor exclude each other, got both")
         futures = [
             executor.submit(solve, problem, method, backend, seed=s, time_limit=time_limit, threads=1, **keywords)
             for problem, s in zip(batch, seeds, strict=True)

@@ -260,7 +260,7 @@ class Pool:
 
 def heading(title: str | None, render: str) -> str:
     """The line above a passage: its title, where titles are rendered and it has one."""
-    return f"{title}\n" if render == "titled" and title else ""
+    return f"{title}\n" if render == "titled" and title and not title.isspace() else ""
 
 
 def prepare(
