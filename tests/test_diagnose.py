@@ -185,6 +185,23 @@ def test_a_selection_is_diagnosed_as_it_was_rendered(render):
     assert row.grounded is True
 
 
+@pytest.mark.parametrize("candidates", ["sentences", "windows"])
+def test_what_touches_in_the_source_has_no_border(candidates):
+    passage = {"text": "The prize went to Ann B. Smith of Norland. She was glad. All were.", "title": "Prize"}
+    picked = ig.select(
+        "prize Smith", [passage], 40, policy="naive", candidates=candidates, order="document", measure="p1"
+    )
+    assert len(picked.snippets) > 1
+    assert picked.text == passage["text"]
+    row = ig.diagnose(picked, {"answers": ["Ann B. Smith"]})
+    assert (row.answer_in_context, row.cross_boundary) == (True, False)
+    apart = ig.select(
+        "prize Smith", [passage], 40, policy="naive", candidates="sentences", separator=" / ", measure="p1"
+    )
+    row = ig.diagnose(apart, {"answers": ["Ann B. Smith"]})
+    assert row.cross_boundary is not None
+
+
 def test_measures_of_one_context_by_hand():
     context = [
         {"text": "Maud Ellery was born in Eddlestow.", "title": "Maud Ellery", "tokens": 6},

@@ -446,13 +446,30 @@ def _context(given: Any) -> _Context:
         return _Context([given], [_Snippet(given, (), None, None, None)] if given.strip() else [], count_words(given))
     snippets = _field(given, "snippets")
     if snippets is not None and isinstance(text := _field(given, "text"), str):
-        places = [_field(snippet, "context") for snippet in snippets]
-        return _Context(_pieces(text, places), [_snippet(snippet) for snippet in snippets], _field(given, "cost"))
+        return _Context(
+            _pieces(text, _stretches(snippets)), [_snippet(snippet) for snippet in snippets], _field(given, "cost")
+        )
     if isinstance(given, Mapping) or not isinstance(given, Sequence):
         raise TypeError(f"context must be a Selected, a string or a sequence of snippets, got {_shown(given)}")
     listed = [_snippet(snippet) for snippet in given]
     tokens = sum(count_words(s.text) if s.cost is None else s.cost for s in listed)
     return _Context([snippet.text for snippet in listed], listed, tokens)
+
+
+def _stretches(snippets: Sequence[Any]) -> list[tuple[int, int]]:
+    """Where the context is one stretch of a source: snippets that touch or overlap there have no border."""
+    stretches: list[tuple[int, int]] = []
+    last: tuple[Any, int] | None = None
+    for snippet in sorted(snippets, key=lambda snippet: tuple(_field(snippet, "context"))):
+        begin, end = _field(snippet, "context")
+        # The same distance from source to context: what lies between the two is the same too.
+        at = (_field(snippet, "index"), _field(snippet, "span")[0] - begin)
+        if at == last:
+            stretches[-1] = (stretches[-1][0], max(end, stretches[-1][1]))
+        else:
+            stretches.append((begin, end))
+        last = at
+    return stretches
 
 
 def _pieces(text: str, places: Sequence[tuple[int, int]]) -> list[str]:
