@@ -69,46 +69,44 @@ void Embeddings::matrix(float* out, int threads, Control& control) const {
 
 std::vector<double> Embeddings::degrees(int threads, Control& control) const {
   constexpr std::size_t kTile = kPanel * kPanel;
-  const std::size_t panels = num_panels();
+  constexpr std::size_t kGroup = 8;  // panels that stay in the caches while all others pass by
+  const std::size_t panels = num_panels(), groups = (panels + kGroup - 1) / kGroup;
   std::vector<double> total(padded(n_), 0.0);
-  const auto sum_lanes = [&](std::size_t a, const double* lanes) {
-    for (std::size_t r = 0; r < kPanel; ++r) {
-      LaneSum s;
-      for (std::size_t lane = 0; lane < kPanel; ++lane) s.add(lane, lanes[r * kPanel + lane]);
-      total[a * kPanel + r] = s.total();
+  const auto add = [](const float* tile, double* lanes) { packing_kernels().accumulate(tile, 1.0, lanes, kTile); };
+  // With one pass over half of the matrix a tile serves the rows of its first panel now, and those of its second one,
+  // as a column, when their turn comes; so each lane of a row is summed in ascending order either way.
+  const bool halved = threads <= 2;
+  std::vector<double> earlier(halved ? panels * kTile : 0, 0.0);  // [r][c] of a panel: lane r of its item c
+  const auto sum_group = [&](std::size_t group) {
+    const std::size_t first = group * kGroup, last = std::min(first + kGroup, panels);
+    std::vector<double> lanes((last - first) * kTile, 0.0);
+    float s[kTile];
+    for (std::size_t b = halved ? first : 0; b < panels; ++b) {
+      if (control.stop()) return;
+      for (std::size_t a = first; a < last && (!halved || a <= b); ++a) {
+        double* mine = lanes.data() + (a - first) * kTile;
+        if (halved && a == b) {
+          for (std::size_t r = 0; r < kPanel; ++r) {
+            for (std::size_t c = 0; c < kPanel; ++c) mine[r * kPanel + c] = earlier[a * kTile + c * kPanel + r];
+          }
+        }
+        tile(a, b, s);
+        add(s, mine);
+        if (halved && b > a) add(s, earlier.data() + b * kTile);
+      }
+    }
+    for (std::size_t i = first * kPanel; i < last * kPanel; ++i) {
+      LaneSum sum_of_row;
+      for (std::size_t lane = 0; lane < kPanel; ++lane) {
+        sum_of_row.add(lane, lanes[(i - first * kPanel) * kPanel + lane]);
+      }
+      total[i] = sum_of_row.total();
     }
   };
-  const auto add = [](const float* tile, double* lanes) { packing_kernels().accumulate(tile, 1.0, lanes, kTile); };
-  if (threads > 2) {
-    parallel_for(panels, threads, control, [&](std::size_t a) {
-      double lanes[kTile] = {};
-      float s[kTile];
-      for (std::size_t b = 0; b < panels; ++b) {
-        if (b % 256 == 255 && control.stop()) return;
-        tile(a, b, s);
-        add(s, lanes);
-      }
-      sum_lanes(a, lanes);
-    });
+  if (halved) {
+    for (std::size_t group = 0; group < groups && control.reason() == StopReason::none; ++group) sum_group(group);
   } else {
-    // A tile serves the rows of its first panel now, and those of its second one, as a column, when their turn comes:
-    // so each lane of a row is summed in ascending order.
-    std::vector<double> earlier(panels * kTile, 0.0);  // [r][c] of a panel: lane r of its item c
-    float s[kTile];
-    double lanes[kTile];
-    for (std::size_t a = 0; a < panels; ++a) {
-      const double* mine = earlier.data() + a * kTile;
-      for (std::size_t r = 0; r < kPanel; ++r) {
-        for (std::size_t c = 0; c < kPanel; ++c) lanes[r * kPanel + c] = mine[c * kPanel + r];
-      }
-      for (std::size_t b = a; b < panels; ++b) {
-        if (b % 256 == 255 && control.stop()) return total;
-        tile(a, b, s);
-        add(s, lanes);
-        if (b > a) add(s, earlier.data() + b * kTile);
-      }
-      sum_lanes(a, lanes);
-    }
+    parallel_for(groups, threads, control, sum_group);
   }
   total.resize(n_);
   return total;
