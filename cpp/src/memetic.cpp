@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kReadsPerMember = 2;
 constexpr std::size_t kAttemptsPerSlice = std::size_t{1} << 18;
 // Later pools anneal longer, up to so many times: what the first ones did not find is worth it.
-constexpr std::uint64_t kMostSweeps = 24;
+constexpr std::uint64_t kMostSweeps = 80;
 // Couplings, by variables, that may be looked at to group what two states differ in.
 constexpr std::size_t kGroupingWork = 128;
 // Later pools are larger by the numbers of Luby, up to so many times.
@@ -318,12 +318,12 @@ class Memetic {
         if (mask >> bit & 1) taken.push_back(i);
       }
     }
-    if (style >> 31 || !clusters.affordable(differing)) {
+    if (style >> 30 == 0 || !clusters.affordable(differing)) {
       searcher.flip(slot, taken);
       return;
     }
     // Group by group whatever lowers the energy; of equals, by a coin.
-    const auto& groups = clusters.of(differing, style >> 29 & 3, key);
+    const auto& groups = clusters.of(differing, style & 3, key);
     const SweepKey coins{key.k1, key.k0};
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const std::int64_t before = searcher.energy(slot), after = searcher.flip(slot, groups[g]);
