@@ -70,8 +70,10 @@ py::array_t<T> column(const Items& items, Get get) {
   return to_array<T>(values);
 }
 
-BridgeWeights weights_of(const std::array<double, 9>& w) {
-  return {w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8]};
+using Weights = std::array<double, 11>;
+
+BridgeWeights weights_of(const Weights& w) {
+  return {w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10]};
 }
 
 py::tuple chosen(const BridgeChoice& choice) {
@@ -101,6 +103,21 @@ void register_bridge(py::module_& m) {
              return build(input, ascii_words, table);
            }),
            py::arg("given"), py::arg("ascii_words"), py::arg("table").none(true))
+      .def(
+          "embed",
+          [](Bridge& b, const Array<float>& question, const Array<float>& vectors) {
+            const std::size_t n = b.sentences().size();
+            if (vectors.ndim() != 2 || static_cast<std::size_t>(vectors.shape(0)) != n ||
+                question.size() != vectors.shape(1)) {
+              throw std::invalid_argument("vectors must be 2-D: a row a sentence, as long as the question's");
+            }
+            b.embed(vector_view(question, "question"), {vectors.data(), static_cast<std::size_t>(vectors.size())});
+          },
+          strict("question"), strict("vectors"))
+      .def_property_readonly("embedded", &Bridge::embedded)
+      .def_property_readonly(
+          "cosine",
+          [](const Bridge& b) { return column<double>(b.sentences(), [](const auto& s) { return s.cosine; }); })
       .def_property_readonly("size", [](const Bridge& b) { return b.sentences().size(); })
       .def_property_readonly(
           "passage",
@@ -175,7 +192,7 @@ void register_bridge(py::module_& m) {
                              })
       .def(
           "worth",
-          [](const Bridge& b, const std::array<double, 9>& weights) {
+          [](const Bridge& b, const Weights& weights) {
             std::vector<double> worth(b.sentences().size());
             for (std::size_t i = 0; i < worth.size(); ++i) worth[i] = b.worth(i, weights_of(weights));
             return to_array<double>(worth);
@@ -183,14 +200,14 @@ void register_bridge(py::module_& m) {
           py::arg("weights"))
       .def(
           "keys",
-          [](const Bridge& b, const std::array<double, 9>& weights, const std::vector<std::size_t>& chosen,
+          [](const Bridge& b, const Weights& weights, const std::vector<std::size_t>& chosen,
              const OptionalArray<std::int64_t>& costs) {
             return to_array<double>(b.keys(weights_of(weights), chosen, vector_view(costs, "costs")));
           },
           py::arg("weights"), py::arg("chosen"), strict("costs"))
       .def(
           "pick",
-          [](const Bridge& b, const std::array<double, 9>& weights, std::int64_t budget, std::size_t max_items,
+          [](const Bridge& b, const Weights& weights, std::int64_t budget, std::size_t max_items,
              const OptionalArray<std::int64_t>& costs, const OptionalArray<std::int64_t>& title_costs,
              const std::vector<std::size_t>& pinned) {
             const BridgeLimits limits{budget, max_items, vector_view(costs, "costs"),
@@ -221,8 +238,8 @@ void register_bridge(py::module_& m) {
       py::arg("given"), py::arg("ascii_words"), py::arg("table").none(true), py::arg("threads"));
   m.def(
       "pick_many",
-      [](const std::vector<const Bridge*>& bridges, const std::array<double, 9>& weights, std::int64_t budget,
-         bool titled, int threads) {
+      [](const std::vector<const Bridge*>& bridges, const Weights& weights, std::int64_t budget, bool titled,
+         int threads) {
         std::vector<BridgeChoice> choices(bridges.size());
         controlled(std::numeric_limits<double>::infinity(), py::none(), [&](Control& control) {
           parallel_for(bridges.size(), threads, control, [&](std::size_t i) {

@@ -7,6 +7,7 @@ the logarithm (itself judged by `math.log`), so that the last bit of it decides 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -34,6 +35,8 @@ class Weights:
     length: float = 1
     link: float = 2
     linked: float = 1
+    cosine: float = 4
+    redundancy: float = 0.8
 
 
 @dataclass
@@ -74,6 +77,11 @@ def beginning(text: str) -> str:
     return " ".join(itertools.takewhile(is_capital, raw_words(text)))
 
 
+def positive_cosine(a: Sequence[float], b: Sequence[float]) -> float:
+    lengths = math.sqrt(math.fsum(x * x for x in a)) * math.sqrt(math.fsum(x * x for x in b))
+    return max(0.0, math.fsum(x * y for x, y in zip(a, b, strict=True)) / lengths) if lengths else 0.0
+
+
 class Judge:
     def __init__(
         self,
@@ -81,6 +89,7 @@ class Judge:
         documents: Sequence[tuple[str, str]],
         ascii_rule: bool = False,
         weights: Weights | None = None,
+        embed: Callable[[str], Sequence[float]] | None = None,
     ) -> None:
         self.w = weights or Weights()
         count: Callable[[str], list[str]] = ascii_words if ascii_rule else words
@@ -118,6 +127,13 @@ class Judge:
                 if e != s.document and nameable[e] and name <= s.terms:
                     self.named_by[e] = max(self.named_by[e], self.m(s.terms | self.titles[s.document]))
                     self.names_one[i] = max(self.names_one[i], self.m(self.of_document[e]))
+
+        self.vectors: list[Sequence[float]] = []
+        self.cosine = [0.0] * n
+        if embed:
+            heads = [f"{title}. " if title else "" for title, _ in documents]
+            self.vectors = [embed(heads[s.document] + s.text) for s in self.sentences]
+            self.cosine = [positive_cosine(embed(question), vector) for vector in self.vectors]
 
         self.link, self.linked = [0.0] * n, [0.0] * len(documents)
         if not ascii_rule:
@@ -162,7 +178,14 @@ class Judge:
             + w.first * (s.position == 0)
             + w.link * self.link[i]
             + w.linked * self.linked[s.document]
+            + w.cosine * self.cosine[i]
         )
+
+    def redundancy(self, i: int, chosen: Sequence[int]) -> float:
+        """Largest cosine with a chosen sentence."""
+        if not self.vectors:
+            return 0.0
+        return max((positive_cosine(self.vectors[i], self.vectors[k]) for k in chosen), default=0.0)
 
     def pick(self, budget: int, title_costs: Sequence[int] | None = None) -> list[int]:
         """Chosen sentences, in order of choice."""
@@ -180,6 +203,7 @@ class Judge:
                 i: self.fixed(i)
                 + self.w.fresh * self.m(self.sentences[i].terms - covered)
                 - self.w.length * log(self.sentences[i].tokens)
+                - self.w.redundancy * self.redundancy(i, chosen)
                 for i in fitting
             }
             best = max(fitting, key=lambda i: (key[i], -i))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -161,7 +163,7 @@ def test_parts_of_the_key() -> None:
 
 @given(st.data())
 def test_weights_are_those_of_the_formula(draw: st.DataObject) -> None:
-    weights = draw.draw(st.tuples(*[st.floats(0, 10)] * 9))
+    weights = draw.draw(st.tuples(*[st.floats(0, 10)] * 11))
     bridge = prepare_bridge("Which river does the largest water of Norland feed?", LAKE)
     judge = Judge("Which river does the largest water of Norland feed?", pairs(LAKE), weights=Weights(*weights))
     picked = bridge.pick(25, weights=BridgeWeights(*weights))
@@ -171,7 +173,7 @@ def test_weights_are_those_of_the_formula(draw: st.DataObject) -> None:
     assert bridge.relevance(BridgeWeights(*weights)) == pytest.approx(np.exp(np.array(worth) / 2), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["match", "fresh", "named", "names", "title", "first", "length", "link", "linked"])
+@pytest.mark.parametrize("name", [field.name for field in fields(BridgeWeights)])
 @pytest.mark.parametrize("value", [-1, math.nan, math.inf, "2", True])
 def test_bad_weights_are_refused(name: str, value: object) -> None:
     with pytest.raises((ValueError, TypeError), match=f"BridgeWeights.{name}"):
@@ -230,6 +232,116 @@ KNOWN = [
     "-0x1.8b90bfbe8e7bcp-2",
     "-0x1.193ea7aad030ap+0",
 ]
+
+
+# Vectors
+
+
+QUESTION = "Which river does the largest water of Norland feed?"
+
+
+def vector_of(text: str, d: int = 5) -> list[float]:
+    """Some vector, the same for the same text."""
+    return np.random.default_rng(zlib.crc32(text.encode())).normal(size=d).tolist()
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    return [vector_of(text) for text in texts]
+
+
+def topics(*words: str) -> Callable[[list[str]], list[list[float]]]:
+    """Vectors that count some words."""
+    return lambda texts: [[float(text.lower().count(word)) for word in words] for text in texts]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_vectors_join_the_key_as_the_judge_says(seed: int) -> None:
+    question, passages = made_up(1 + seed % 12, seed=seed, vocabulary=60)
+    weights = np.random.default_rng(seed).uniform(0, 8, size=11).tolist()
+    judge = Judge(question, pairs(passages), weights=Weights(*weights), embed=vector_of)
+    bridge = prepare_bridge(question, passages, embed=embed)
+    assert bridge.core.cosine.tolist() == pytest.approx(judge.cosine, abs=1e-6)
+    picked = bridge.pick(150, weights=BridgeWeights(*weights))
+    assert picked.order.tolist() == judge.pick(150)
+    for k, (i, key, new) in enumerate(zip(picked.order, picked.keys, picked.fresh, strict=True)):
+        apart = judge.w.length * math.log(bridge.tokens[i]) + judge.w.redundancy * judge.redundancy(i, picked.order[:k])
+        assert key == pytest.approx(judge.fixed(i) + judge.w.fresh * new - apart, abs=1e-5)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_vectors_join_the_key_on_real_questions(data: Path, setting: Setting) -> None:
+    for question, passages in list(cases(data, setting))[::40]:
+        documents = [(p.title or "", p.text) for p in passages]
+        judge = Judge(question.question, documents, embed=vector_of)
+        bridge = prepare_bridge(question.question, passages, embed=embed)
+        assert bridge.pick(160).order.tolist() == judge.pick(160)
+
+
+def test_a_sentence_close_to_the_question_comes_first_and_says_so() -> None:
+    close = topics("cats", "fish", "lake")
+    assert prepare_bridge("Where do felines nap?", LAKE).pick(4).order.tolist() == [0]
+    bridge = prepare_bridge("Where do felines nap, my cats?", LAKE, embed=close)
+    assert bridge.texts[bridge.pick(4).order[0]] == "Cats sleep all day."
+    assert "close to the question (cosine 1.00)" in bridge.earned(4)
+    assert "close to the question" not in bridge.earned(2)
+
+
+def test_a_sentence_that_repeats_a_chosen_one_comes_later() -> None:
+    passages = [{"text": "Norland has a lake."}, {"text": "Norland has one lake."}, {"text": "Cats have long tails."}]
+    alike = topics("norland", "cats")
+    weights = BridgeWeights(cosine=0, redundancy=20)
+    assert prepare_bridge("Norland", passages, embed=alike).pick(8, weights=weights).order.tolist() == [0, 2]
+    weights = BridgeWeights(cosine=0, redundancy=0)
+    assert prepare_bridge("Norland", passages, embed=alike).pick(8, weights=weights).order.tolist() == [0, 1]
+
+
+def test_weights_of_vectors_change_nothing_without_vectors() -> None:
+    question, passages = made_up(9)
+    plain, asked = prepare_bridge(question, passages), prepare_bridge(question, passages, embed=None)
+    some = plain.pick(80, weights=BridgeWeights(cosine=0, redundancy=0))
+    for other in (plain.pick(80), asked.pick(80, weights=BridgeWeights(cosine=9, redundancy=9))):
+        assert other.order.tolist() == some.order.tolist()
+        assert other.keys.tobytes() == some.keys.tobytes()
+    assert not plain.core.embedded
+
+
+def test_the_length_of_a_vector_does_not_count() -> None:
+    question, passages = made_up(6)
+    plain = prepare_bridge(question, passages, embed=embed).pick(80)
+    for scale in (2.0**-1000, 2.0**900):
+        scaled = prepare_bridge(question, passages, embed=lambda texts, by=scale: np.array(embed(texts)) * by).pick(80)
+        assert scaled.keys.tobytes() == plain.keys.tobytes()
+    nothing = prepare_bridge(question, passages, embed=lambda texts: np.zeros((len(texts), 3)))
+    assert not nothing.core.cosine.any()
+
+
+def test_batches_embed_too() -> None:
+    questions, passages = zip(*(made_up(k % 5, seed=k) for k in range(9)), strict=True)
+    many = pick_many(prepare_bridges(questions, passages, embed=embed), 60)
+    for question, documents, picks in zip(questions, passages, many, strict=True):
+        assert picks.keys.tobytes() == prepare_bridge(question, documents, embed=embed).pick(60).keys.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (lambda texts: [[1.0, math.inf] for _ in texts], r"embed\(texts\)\[0, 1\] must be finite, got inf"),
+        (lambda texts: [[1.0]], "embed must return one row for each of 7 texts, got 1"),
+        (lambda texts: [1.0 for _ in texts], "must be 2-D"),
+        (lambda texts: [[1.0] * (1 + len(text)) for text in texts], "rows of equal length"),
+        (lambda texts: [["a"] for _ in texts], "must be an array of int or float"),
+    ],
+)
+def test_bad_vectors_are_refused(bad: Callable[[list[str]], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        prepare_bridge(QUESTION, LAKE, embed=bad)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (6, 2), (18,)])
+def test_the_engine_wants_a_vector_for_each_sentence(shape: tuple[int, ...]) -> None:
+    core = prepare_bridge(QUESTION, LAKE).core
+    with pytest.raises(ValueError, match="vectors must be 2-D: a row a sentence"):
+        core.embed(np.ones(3, dtype=np.float32), np.ones(shape, dtype=np.float32))
 
 
 # Bad input

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import isinglass as ig
@@ -12,7 +12,7 @@ from isinglass.measure import BridgeWeights, bridge_relevance, count_words, prep
 from isinglass.policies import choose
 
 from tests.bridge_questions import Setting, cases
-from tests.test_bridge import LAKE
+from tests.test_bridge import LAKE, embed, topics
 
 QUESTION = "Which river does the largest water of Norland feed?"
 
@@ -83,6 +83,38 @@ def test_weights_change_the_picks_and_are_checked() -> None:
         ig.select(QUESTION, LAKE, 9, weights={"match": 1})
 
 
+def test_embeddings_join_the_policy(data: Path) -> None:
+    for question, passages in list(cases(data, Setting("hotpotqa", "own", 5)))[::40]:
+        bridge = prepare_bridge(question.question, passages, embed=embed)
+        picked = ig.select(question.question, passages, 160, embed=embed, render="plain", order="choice", separator=" ")
+        assert [s.text for s in picked.snippets] == [bridge.texts[i] for i in bridge.pick(160).order]
+
+
+def test_select_embeds_titles_with_sentences_and_says_who_is_close() -> None:
+    seen: list[str] = []
+
+    def close(texts: list[str]) -> list[list[float]]:
+        seen.extend(texts)
+        return topics("fish", "lake")([text.replace("food", "fish") for text in texts])
+
+    question = "Which food would be eaten?"
+    plain = ig.select(question, LAKE, 4, render="plain")
+    picked = ig.select(question, LAKE, 4, render="plain", embed=close)
+    assert [s.text for s in plain.snippets] == ["Blue Lake is deep."]
+    assert [s.text for s in picked.snippets] == ["They like fish."]
+    assert "Cats. They like fish." in seen
+    assert seen.count(question) == 1
+    assert len(seen) == len(set(seen)) == 7
+    assert picked.record[5].earned == "close to the question (cosine 1.00)"
+
+
+def test_bad_embeddings_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"embed\(texts\)\[0, 0\] must be finite, got nan"):
+        ig.select(QUESTION, LAKE, 9, embed=lambda texts: [[float("nan")] for _ in texts])
+    with pytest.raises(ValueError, match="embed must return one row for each of 6 texts, got 1"):
+        ig.select(QUESTION, LAKE, 9, embed=lambda texts: [[1.0]])
+
+
 @pytest.mark.parametrize("candidates", ["passages", "sentences", "windows"])
 def test_relevance_for_other_policies(candidates: str) -> None:
     pool = prepare(QUESTION, [*LAKE, {"title": "x", "text": "..."}, LAKE[0]], candidates=candidates)
@@ -91,7 +123,7 @@ def test_relevance_for_other_policies(candidates: str) -> None:
     assert (relevance >= 0).all()
     if candidates == "sentences":
         bridge = prepare_bridge(QUESTION, LAKE)
-        worth = bridge.core.worth((2.0, 4.0, 6.0, 2.0, 2.0, 1.0, 1.0, 2.0, 1.0))
+        worth = bridge.core.worth(astuple(BridgeWeights()))
         # The wordless candidate has no relevance, a copy that of its original.
         assert relevance[pool.passage == 3].tolist() == [0]
         assert relevance[pool.passage == 4].tolist() == relevance[pool.passage == 0].tolist()
@@ -106,6 +138,4 @@ def test_by_rate_is_a_packing_problem_with_a_certificate() -> None:
     assert result.certificate.feasible
     assert 0 <= result.certificate.gap < 0.5
     assert ig.certify(bridge.problem(20), bridge.pick(20).order).feasible
-    np.testing.assert_allclose(
-        bridge.relevance(), np.exp(bridge.core.worth((2, 4, 6, 2, 2, 1, 1, 2, 1)) / 2), rtol=1e-14
-    )
+    np.testing.assert_allclose(bridge.relevance(), np.exp(bridge.core.worth(astuple(BridgeWeights())) / 2), rtol=1e-14)

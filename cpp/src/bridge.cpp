@@ -9,6 +9,7 @@
 #include <string>
 
 #include "isinglass/elementary.hpp"
+#include "isinglass/packing_kernels.hpp"
 
 namespace isinglass {
 namespace {
@@ -546,11 +547,40 @@ double Bridge::fresh(std::size_t sentence, std::span<const std::uint64_t> covere
   return sum > 0 ? sum / total_ : 0;
 }
 
+namespace {
+
+double norm(std::span<const float> vector) {
+  return std::sqrt(packing_kernels().dot(vector.data(), vector.data(), vector.size()));
+}
+
+double positive_cosine(std::span<const float> a, double norm_a, std::span<const float> b, double norm_b) {
+  const double scale = norm_a * norm_b;
+  return scale > 0 ? std::clamp(packing_kernels().dot(a.data(), b.data(), a.size()) / scale, 0.0, 1.0) : 0.0;
+}
+
+}  // namespace
+
+void Bridge::embed(std::span<const float> question, std::span<const float> vectors) {
+  const std::size_t d = question.size();
+  if (vectors.size() != sentences_.size() * d) throw std::invalid_argument("vectors must have a row a sentence");
+  vectors_.assign(vectors.begin(), vectors.end());
+  norms_.resize(sentences_.size());
+  const double asked = norm(question);
+  for (std::size_t i = 0; i < norms_.size(); ++i) {
+    norms_[i] = norm(vector(i));
+    sentences_[i].cosine = positive_cosine(question, asked, vector(i), norms_[i]);
+  }
+}
+
+double Bridge::similarity(std::size_t a, std::size_t b) const {
+  return positive_cosine(vector(a), norms_[a], vector(b), norms_[b]);
+}
+
 double Bridge::worth(std::size_t sentence, const BridgeWeights& weights) const {
   const BridgeSentence& s = sentences_[sentence];
   const BridgeDocument& d = documents_[s.document];
   return weights.match * s.match + weights.named * d.named + weights.names * s.names + weights.title * d.in_question +
-         weights.first * s.first + weights.link * s.link + weights.linked * d.linked;
+         weights.first * s.first + weights.link * s.link + weights.linked * d.linked + weights.cosine * s.cosine;
 }
 
 namespace {
@@ -562,8 +592,10 @@ class Choosing {
       : bridge_(bridge),
         costs_(costs),
         fresh_weight_(weights.fresh),
+        redundancy_weight_(bridge.embedded() ? weights.redundancy : 0),
         fixed_(bridge.sentences().size()),
         length_(fixed_.size()),
+        nearest_(redundancy_weight_ == 0 ? 0 : fixed_.size()),
         covered_((bridge.idf().size() + 63) / 64) {
     if (!costs.empty() && costs.size() != fixed_.size()) throw std::invalid_argument("costs must be one a sentence");
     for (std::size_t i = 0; i < fixed_.size(); ++i) {
@@ -575,17 +607,37 @@ class Choosing {
 
   std::int64_t cost(std::size_t i) const { return costs_.empty() ? bridge_.sentences()[i].tokens : costs_[i]; }
   double fresh(std::size_t i) const { return bridge_.fresh(i, covered_); }
-  double key(std::size_t i) const { return fixed_[i] + fresh_weight_ * fresh(i) - length_[i]; }
-  void cover(std::size_t i) {
+  double key(std::size_t i) {
+    return fixed_[i] + fresh_weight_ * fresh(i) - length_[i] - redundancy_weight_ * redundancy(i);
+  }
+  void choose(std::size_t i) {
+    chosen_.push_back(i);
     const auto terms = bridge_.terms(i);
     for (std::size_t w = 0; w < covered_.size(); ++w) covered_[w] |= terms[w];
   }
 
  private:
+  /// Similarity to the nearest of the chosen. Each asks only about those chosen since it last asked.
+  double redundancy(std::size_t i) {
+    if (redundancy_weight_ == 0) return 0;
+    Nearest& nearest = nearest_[i];
+    for (; nearest.compared < chosen_.size(); ++nearest.compared) {
+      nearest.similarity = std::max(nearest.similarity, bridge_.similarity(i, chosen_[nearest.compared]));
+    }
+    return nearest.similarity;
+  }
+
+  struct Nearest {
+    double similarity = 0;
+    std::size_t compared = 0;
+  };
+
   const Bridge& bridge_;
   std::span<const std::int64_t> costs_;
-  double fresh_weight_;
+  double fresh_weight_, redundancy_weight_;
   std::vector<double> fixed_, length_;
+  std::vector<std::size_t> chosen_;
+  std::vector<Nearest> nearest_;
   std::vector<std::uint64_t> covered_;
 };
 
@@ -600,7 +652,7 @@ struct Bid {
 std::vector<double> Bridge::keys(const BridgeWeights& weights, std::span<const std::size_t> chosen,
                                  std::span<const std::int64_t> costs) const {
   Choosing choosing(*this, weights, costs);
-  for (std::size_t i : chosen) choosing.cover(i);
+  for (std::size_t i : chosen) choosing.choose(i);
   std::vector<double> keys(sentences_.size());
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = choosing.key(i);
   return keys;
@@ -625,7 +677,7 @@ BridgeChoice Bridge::pick(const BridgeWeights& weights, const BridgeLimits& limi
     choice.fresh.push_back(choosing.fresh(i));
     left -= cost(i);
     opened[sentences_[i].document] = taken[i] = 1;
-    choosing.cover(i);
+    choosing.choose(i);
   };
   for (std::size_t i : limits.pinned) {
     if (taken[i]) continue;
@@ -637,7 +689,8 @@ BridgeChoice Bridge::pick(const BridgeWeights& weights, const BridgeLimits& limi
   for (std::size_t i = 0; i < n; ++i) {
     if (!taken[i]) bids.push_back({choosing.key(i), i});
   }
-  // Lazy evaluation (Minoux 1978): keys only fall as terms are covered, so an old key bounds today's from above, and
+  // Lazy evaluation (Minoux 1978): keys only fall as terms are covered and sentences repeat
+  // chosen ones, so an old key bounds today's from above, and
   // the top of the heap is the best once its own key is of today. What does not fit now never will: the first pick of
   // its document spares it the title, but has itself paid more than that.
   std::priority_queue<Bid> heap(std::less<Bid>{}, std::move(bids));

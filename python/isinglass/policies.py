@@ -49,7 +49,8 @@ def bridge(basket: Basket, weights: BridgeWeights | None = None) -> None:
     Taken as long as anything fits, by a key that adds, times `weights` (`isinglass.measure.BridgeWeights`): the share
     of the question that the sentence matches, and the share that no pick has; the best match of a sentence elsewhere
     that names its document, and of a document that it names; whether the question names its document; whether it is
-    the first of its document; less the logarithm of its length.
+    the first of its document; less the logarithm of its length. With embeddings also its cosine with the question,
+    less the largest with a sentence already chosen.
     """
     weights = BridgeWeights() if weights is None else weights
     if not isinstance(weights, BridgeWeights):
@@ -249,6 +250,8 @@ class Policy:
         Defaults of `select` under this policy; `candidates` None leaves it to the measure.
     fills : bool
         Whether it takes candidates as long as any fits and is not ruled out, or the best set, however small.
+    embeds_titles : bool
+        Whether `select` has "Title. text" embedded rather than the text alone.
     needs : str
         The option without which it can do nothing; empty for most.
     """
@@ -264,6 +267,7 @@ class Policy:
     order: str = "choice"
     render: str = "plain"
     fills: bool = True
+    embeds_titles: bool = False
     needs: str = ""
 
 
@@ -279,6 +283,7 @@ POLICIES = {
             candidates="sentences",
             order="document",
             render="titled",
+            embeds_titles=True,
         ),
         Policy("submodular", submodular, (*_PROBLEM_OPTIONS, *_SOLVE_OPTIONS, "effort")),
         Policy("focused", focused, keeps_copies=True),

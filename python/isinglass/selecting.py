@@ -167,7 +167,8 @@ def select(
     count_tokens : callable, optional
         Text to number of tokens. Default: words, which are not a model's tokens.
     embed : callable, optional
-        ``embed(list of str)`` to an array (n, d).
+        ``embed(list of str)`` to an array (n, d). Policy bridge adds how close a sentence is to the question, and takes
+        off how close it is to one already chosen; it embeds "Title. sentence".
     order : {"choice", "relevance", "document", "edges"}, optional
         Order in the context. ``document``: by document and place, adjacent and overlapping pieces joined. ``edges``:
         the most relevant first and last, the least in the middle. Default ``choice``; ``document`` for bridge.
@@ -216,6 +217,7 @@ def select(
         candidates=entry.candidates if candidates is None else candidates,
         count_tokens=count_tokens,
         embed=embed,
+        embed_titles=entry.embeds_titles,
         separator=separator,
         render=render,
     )

@@ -36,6 +36,7 @@ struct BridgeSentence {
   std::size_t leads_to = kNobody;  // that document
   double link = 0;  // best match of a sentence elsewhere with which it shares rare names, by their rarity
   std::size_t linked_from = kNobody;  // that sentence
+  double cosine = 0;                  // max(0, cosine) with the question; 0 without vectors
 };
 
 struct BridgeDocument {
@@ -55,6 +56,7 @@ struct BridgeRules {
 
 struct BridgeWeights {
   double match = 2, fresh = 4, named = 6, names = 2, title = 2, first = 1, length = 1, link = 2, linked = 1;
+  double cosine = 4, redundancy = 0.8;  // without effect where there are no vectors
 };
 
 struct BridgeLimits {
@@ -79,6 +81,11 @@ class Bridge {
   Bridge(std::string_view question, std::span<const std::string_view> titles, std::span<const BridgePassage> passages,
          const BridgeRules& rules);
 
+  /// Adds the terms of vectors: of the question, (d,), and of every sentence, (n, d). Finite, and of squares that a
+  /// float holds.
+  void embed(std::span<const float> question, std::span<const float> vectors);
+  bool embedded() const { return !norms_.empty(); }
+
   const std::vector<BridgeSentence>& sentences() const { return sentences_; }
   const std::vector<BridgeDocument>& documents() const { return documents_; }
 
@@ -94,7 +101,10 @@ class Bridge {
     return {bits_.data() + sentence * width_, width_};
   }
 
-  /// The key without dQ and without the length.
+  /// max(0, cosine) of two sentences, which have vectors.
+  double similarity(std::size_t a, std::size_t b) const;
+
+  /// The key without dQ, without the length and without what is redundant.
   double worth(std::size_t sentence, const BridgeWeights& weights) const;
 
   /// The key of every sentence once `chosen` are taken.
@@ -108,6 +118,10 @@ class Bridge {
   friend class BridgeBuilder;
 
   double share(const std::uint64_t* bits) const;
+  std::span<const float> vector(std::size_t i) const {
+    const std::size_t d = vectors_.size() / norms_.size();
+    return {vectors_.data() + i * d, d};
+  }
 
   std::vector<BridgeSentence> sentences_;
   std::vector<BridgeDocument> documents_;
@@ -117,6 +131,8 @@ class Bridge {
   std::vector<std::uint64_t> bits_;  // (n, width)
   std::vector<double> idf_;          // (question terms,)
   double total_ = 0;
+  std::vector<float> vectors_;  // (n, d), empty without vectors
+  std::vector<double> norms_;   // (n,), of those
 };
 
 }  // namespace isinglass

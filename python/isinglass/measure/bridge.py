@@ -16,7 +16,7 @@ from isinglass import _core
 from isinglass.measure.characters import character_table
 from isinglass.measure.lexical import FloatArray, IntArray
 from isinglass.measure.passages import Passage, as_passages
-from isinglass.measure.pool import MEASURES, Pool, one_of
+from isinglass.measure.pool import MEASURES, Embed, Pool, by_largest, embedded, one_of, titled
 from isinglass.measure.text import Span
 from isinglass.problems import gate
 from isinglass.problems.packing import PackingProblem, PackingWeights
@@ -46,6 +46,10 @@ class BridgeWeights:
         Best match of a sentence elsewhere with which this one shares rare names, times min(1, their rarity / 6).
     linked : float
         Best link of any sentence of the document.
+    cosine : float
+        With embeddings: max(0, cosine) of the sentence with the question.
+    redundancy : float
+        With embeddings: subtracted, times the largest max(0, cosine) with a chosen sentence.
 
     Notes
     -----
@@ -63,6 +67,8 @@ class BridgeWeights:
     length: float = 1.0
     link: float = 2.0
     linked: float = 1.0
+    cosine: float = 4.0
+    redundancy: float = 0.8
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -188,7 +194,7 @@ class Bridge:
         )
 
     def relevance(self, weights: BridgeWeights = _DEFAULTS) -> FloatArray:
-        """e^(v / 2) of each sentence, v its key without `fresh` and `length`, shape (n,): for other policies."""
+        """e^(v / 2) of each sentence, shape (n,), for other policies; v: key less `fresh`, `length`, `redundancy`."""
         return np.array([_core.exponential(v / 2) for v in self.core.worth(astuple(weights)).tolist()])
 
     def problem(self, budget: int, weights: BridgeWeights = _DEFAULTS) -> PackingProblem:
@@ -212,6 +218,8 @@ class Bridge:
         if match := core.match[i]:
             new = "" if fresh is None else f", {fresh:.0%} new"
             parts.append(f"matches {match:.0%} of the question{new}")
+        if core.cosine[i] > self._usual_cosine:
+            parts.append(f"close to the question (cosine {core.cosine[i]:.2f})")
         if (through := int(core.through[document])) >= 0:
             source = self._title(int(core.document[through]))
             parts.append(f"named by {source} through sentence {int(self.sentence[through]) + 1}")
@@ -226,13 +234,20 @@ class Bridge:
             parts.append("first sentence of its document")
         return "; ".join(parts) or "short, and it fits"
 
+    @cached_property
+    def _usual_cosine(self) -> float:
+        # What counts as close depends on the model, so a sentence is compared with the others.
+        return float(np.median(self.core.cosine)) if self.core.embedded else 0.0
+
     def _title(self, document: int) -> str:
         parts = [i for i, d in enumerate(number_documents(self.passages)) if d == document]
         titles = [title for i in parts if (title := self.passages[i].title)]
         return repr(titles[0]) if titles else f"passage {parts[0]}"
 
 
-def prepare_bridge(query: str, passages: Iterable[Any], *, measure: str = "default") -> Bridge:
+def prepare_bridge(
+    query: str, passages: Iterable[Any], *, measure: str = "default", embed: Embed | None = None
+) -> Bridge:
     """Prepare a question for the bridge policy.
 
     Parameters
@@ -242,6 +257,9 @@ def prepare_bridge(query: str, passages: Iterable[Any], *, measure: str = "defau
         See `isinglass.measure.Passage`; titles matter. Passages of one `doc` are one document.
     measure : {"default", "p1"}
         Words: of any script, or ``[A-Za-z0-9]+``.
+    embed : callable, optional
+        ``embed(list of str)`` to an array (n, d), finite; called once with the question and each "Title. sentence".
+        Then `BridgeWeights.cosine` and `BridgeWeights.redundancy` count.
 
     Returns
     -------
@@ -250,11 +268,26 @@ def prepare_bridge(query: str, passages: Iterable[Any], *, measure: str = "defau
     Raises
     ------
     ValueError
-        If a passage is not valid.
+        If a passage is not valid, or what `embed` returns.
     """
     published = MEASURES[one_of("measure", measure, tuple(MEASURES))].published
     given, texts, table, cut = _read(query, passages, published)
-    return Bridge(query, _core.Bridge(texts, published, table), given, cut)
+    bridge = Bridge(query, _core.Bridge(texts, published, table), given, cut)
+    _embed(bridge, embed)
+    return bridge
+
+
+def _embed(bridge: Bridge, embed: Embed | None) -> None:
+    if embed is None or not len(bridge):
+        return
+    titles = [bridge.passages[p].title for p in bridge.passage.tolist()]
+    texts = [titled(title, text) for title, text in zip(titles, bridge.texts, strict=True)]
+    vectors = embedded(embed, [bridge.query, *texts])
+    _add_vectors(bridge.core, vectors[0], vectors[1:])
+
+
+def _add_vectors(core: _core.Bridge, question: FloatArray, vectors: FloatArray) -> None:
+    core.embed(by_largest(question[None])[0].astype(np.float32), by_largest(vectors).astype(np.float32))
 
 
 def prepare_bridges(
@@ -262,6 +295,7 @@ def prepare_bridges(
     passages: Sequence[Iterable[Any]],
     *,
     measure: str = "default",
+    embed: Embed | None = None,
     threads: int | None = None,
 ) -> list[Bridge]:
     """`prepare_bridge` for many questions at once, on `threads` threads (None: all cores); same answers."""
@@ -271,9 +305,12 @@ def prepare_bridges(
     read = [_read(query, one, published) for query, one in zip(queries, passages, strict=True)]
     table = next((table for _, _, table, _ in read if table is not None), None)
     cores = _core.bridge_many([texts for _, texts, _, _ in read], published, table, _threads(threads))
-    return [
+    bridges = [
         Bridge(query, core, given, cut) for query, core, (given, _, _, cut) in zip(queries, cores, read, strict=True)
     ]
+    for bridge in bridges:
+        _embed(bridge, embed)
+    return bridges
 
 
 def pick_many(
@@ -330,6 +367,9 @@ def bridge_pool(pool: Pool, allowed: NDArray[np.bool_] | None = None) -> PooledB
     kept = core.kept_as
     number, first = np.unique(kept, return_index=True)
     candidate = order[first[number >= 0]]
+    if len(candidate) and pool.vectors is not None:
+        question, vectors = pool.vectors
+        _add_vectors(core, question, vectors[candidate])
     bridge = Bridge(pool.query, core, pool.passages, spans, pool.sentence[candidate])
     kept_as = np.full(len(pool), -1, dtype=np.int64)
     kept_as[order] = np.where(kept >= 0, candidate[kept] if len(candidate) else -1, -1)
@@ -360,7 +400,7 @@ def bridge_relevance(pool: Pool, weights: BridgeWeights = _DEFAULTS) -> FloatArr
     Returns
     -------
     ndarray of float64, shape (n,)
-        e^(v / 2) of each candidate, v its key without `fresh` and `length`; 0 for one without a word.
+        e^(v / 2) of each candidate, v its key without `fresh`, `length` and `redundancy`; 0 for one without a word.
     """
     pooled = whole_bridge_pool(pool)
     relevance = np.zeros(len(pool))

@@ -134,6 +134,7 @@ class Pool:
     counter: Counter
     counts: WordCounts = field(repr=False)
     _vectors: Callable[[], FloatArray] | None = field(repr=False)
+    _asked: Callable[[], FloatArray] | None = field(repr=False)
     _centre_relevance: Callable[[], FloatArray] = field(repr=False)
 
     def __len__(self) -> int:
@@ -143,6 +144,11 @@ class Pool:
     def embedded(self) -> bool:
         """Whether the candidates have embeddings."""
         return self._vectors is not None
+
+    @cached_property
+    def vectors(self) -> tuple[FloatArray, FloatArray] | None:
+        """Embedding of the question, shape (d,), and of each candidate, (n, d); None where no `embed` was given."""
+        return None if self._vectors is None or self._asked is None else (self._asked(), self._vectors())
 
     @cached_property
     def centre_relevance(self) -> FloatArray:
@@ -271,6 +277,7 @@ def prepare(
     candidates: str | None = None,
     count_tokens: Callable[[str], int] | None = None,
     embed: Embed | None = None,
+    embed_titles: bool = False,
     separator: str | None = None,
     render: str = "plain",
     hits: Sequence[Sequence[str]] | None = None,
@@ -292,6 +299,8 @@ def prepare(
         Text to number of tokens, as the reader counts. Default: the words of the measure.
     embed : callable, optional
         ``embed(list of str)`` to an array (n, d); called with the texts of the candidates, and with the query alone.
+    embed_titles : bool
+        Whether `embed` gets "Title. text" of a candidate, as policy bridge does, or the text alone.
     separator : str, optional
         What stands between two pieces of the context: a blank line, or one space in ``measure="p1"``.
     render : {"plain", "titled"}
@@ -350,7 +359,8 @@ def prepare(
     columns = [vocabulary.number[word] for word in terms]
     counts = WordCounts.of([c.words for c in cuts], len(vocabulary.number))
     coverage = counts.presence(columns)
-    vectors = _vectors(given, cuts, grain, embed)
+    vectors = _vectors(given, cuts, grain, embed, embed_titles)
+    asked_vector = None if embed is None or vectors is None else _query_vector(query, vectors, embed)
 
     asked = frozenset(range(len(question)))
     if given and given[0].score is not None:
@@ -360,7 +370,7 @@ def prepare(
     else:
         in_title = WordCounts.of(titles, len(vocabulary.number)).presence(columns)
         of_passage = 0.25 * matched_share(in_title, coverage) + 0.05 / (1 + document)
-        match = matched_share(coverage, coverage) if embed is None else _cosine_with(query, vectors, embed)
+        match = matched_share(coverage, coverage) if embed is None else _cosine_with(asked_vector, vectors)
         relevance = match + of_passage[passage]
 
     counter = rules.counter if count_tokens is None else Counter.of(count_tokens)
@@ -401,6 +411,7 @@ def prepare(
         counter=counter,
         counts=counts.take(order),
         _vectors=None if vectors is None else (lambda: vectors()[order]),
+        _asked=asked_vector,
         _centre_relevance=lambda: centre_relevance(cuts, asked, hit_words, document)[order],
     )
 
@@ -468,7 +479,7 @@ def _places(given: Sequence[Passage], cuts: Sequence[Candidate]) -> tuple[IntArr
 
 
 def _vectors(
-    given: Sequence[Passage], cuts: Sequence[Candidate], grain: str, embed: Embed | None
+    given: Sequence[Passage], cuts: Sequence[Candidate], grain: str, embed: Embed | None, titles: bool
 ) -> Callable[[], FloatArray] | None:
     """A function to the vectors of the candidates, called when they are needed, or None without embeddings."""
     if not given or (embed is None and given[0].embedding is None):
@@ -477,7 +488,7 @@ def _vectors(
     @cache
     def vectors() -> FloatArray:
         if embed is not None:
-            return _embedded(embed, [c.text for c in cuts])
+            return embedded(embed, [titled(given[c.passage].title if titles else None, c.text) for c in cuts])
         if grain != "passages":
             raise ValueError(
                 f"candidates={grain!r} need vectors of their own: give embed=, or choose candidates='passages' "
@@ -491,21 +502,38 @@ def _vectors(
     return vectors
 
 
-def _embedded(embed: Embed, texts: list[str]) -> FloatArray:
+def titled(title: str | None, text: str) -> str:
+    """What is embedded of a text whose title counts: "Title. text"."""
+    return f"{title}. {text}" if title else text
+
+
+def embedded(embed: Embed, texts: list[str]) -> FloatArray:
+    """Vectors of texts, shape (n, d), or a ValueError that says what is wrong with the answer of `embed`."""
     vectors = finite_array("embed(texts)", embed(texts) if texts else np.zeros((0, 0)), ndim=2)
     if len(vectors) != len(texts):
         raise ValueError(f"embed must return one row for each of {len(texts)} texts, got {len(vectors)}")
     return vectors
 
 
-def _cosine_with(query: str, vectors: Callable[[], FloatArray] | None, embed: Embed) -> FloatArray:
+def _query_vector(query: str, vectors: Callable[[], FloatArray], embed: Embed) -> Callable[[], FloatArray]:
+    """A function to the vector of the query, of the width of those of the candidates."""
+
+    @cache
+    def asked_vector() -> FloatArray:
+        texts, asked = vectors(), embedded(embed, [query])
+        if texts.shape[1] != asked.shape[1]:
+            raise ValueError(f"embed gave {texts.shape[1]} numbers for the texts but {asked.shape[1]} for the query")
+        vector: FloatArray = asked[0]
+        return vector
+
+    return asked_vector
+
+
+def _cosine_with(asked: Callable[[], FloatArray] | None, vectors: Callable[[], FloatArray] | None) -> FloatArray:
     """max(0, cosine) of each candidate with the query."""
-    if vectors is None:
+    if asked is None or vectors is None:
         return np.zeros(0)
-    texts, asked = vectors(), _embedded(embed, [query])
-    if texts.shape[1] != asked.shape[1]:
-        raise ValueError(f"embed gave {texts.shape[1]} numbers for the texts but {asked.shape[1]} for the query")
-    cosine: FloatArray = np.clip(_unit(texts) @ _unit(asked)[0], 0.0, 1.0)
+    cosine: FloatArray = np.clip(_unit(vectors()) @ _unit(asked()[None])[0], 0.0, 1.0)
     return cosine
 
 
@@ -517,9 +545,13 @@ def _cosine(vectors: FloatArray) -> NDArray[np.float32]:
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
-    # By the largest entry first: squares of very large or very small numbers leave the range of a float.
-    scaled = _divided(vectors, np.abs(vectors).max(axis=1, initial=0.0))
+    scaled = by_largest(vectors)
     return _divided(scaled, np.sqrt(np.square(scaled).sum(axis=1)))
+
+
+def by_largest(vectors: FloatArray) -> FloatArray:
+    """Rows over their largest entry: squares of very large or very small numbers leave the range of a float."""
+    return _divided(vectors, np.abs(vectors).max(axis=1, initial=0.0))
 
 
 def _divided(vectors: FloatArray, lengths: FloatArray) -> FloatArray:
