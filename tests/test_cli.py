@@ -457,3 +457,20 @@ def test_evaluate_against_a_baseline(run, questions):
     code, _, err = run("evaluate", questions, "--policies", "naive,mmr", "--baseline", "focused")
     assert code == 2
     assert "--baseline must be one of --policies (naive, mmr), got 'focused'" in err
+
+
+def test_evaluate_says_what_is_odd_in_the_questions(run, tmp_path):
+    paragraphs = [{"title": "Blue Lake", "sentences": ["Blue Lake is deep."]}]
+    record = {"id": "a", "question": "Is Blue Lake deep?", "answers": ["yes"], "paragraphs": paragraphs}
+    record |= {"gold": ["Blue Lake", "Nowhere"], "gold_idx": [0], "supporting_facts": [["Blue Lake", 7]]}
+    path = tmp_path / "odd.jsonl"
+    path.write_text(json.dumps(record))
+    code, out, _ = run("evaluate", path, "--policies", "naive", "--budget", "9")
+    assert code == 0
+    assert out.splitlines()[-3:] == [
+        "questions with gold that is not in their paragraphs: 1",
+        "questions with supporting facts out of range: 1",
+        "questions whose answer can stand in no text (yes, no, nothing): 1",
+    ]
+    code, out, _ = run("evaluate", path, "--policies", "naive", "--budget", "9", "--json")
+    assert json.loads(out)["oddities"]["answers_not_spans"] == 1
