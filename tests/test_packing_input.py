@@ -270,3 +270,33 @@ def test_numpy_integers_are_integers():
         np.array([2, 3], dtype=np.int8), np.int64(5), relevance=np.float32([1, 1]), max_items=np.int32(1)
     )
     assert ig.solve(p, seed=np.uint64(3), threads=np.int64(1)).selection.size == 1
+
+
+def test_a_problem_keeps_its_numbers_when_the_callers_arrays_change():
+    rng = np.random.default_rng(0)
+    given = {
+        "costs": np.ones(6),
+        "relevance": rng.random(6),
+        "similarity": np.eye(6, dtype=np.float32),
+        "groups": np.array([0, 0, 1, 1, 2, 2]),
+        "coverage": np.eye(6),
+        "coverage_weights": rng.random(6),
+        "allowed": np.ones(6, dtype=bool),
+    }
+    vectors = {"costs": np.ones(6), "embeddings": rng.random((6, 3))}
+    for arrays in (given, vectors):
+        before = ig.solve(ig.PackingProblem(**arrays, budget=3))
+        p = ig.PackingProblem(**arrays, budget=3)
+        for array in arrays.values():
+            array[...] = array[..., ::-1].copy() if array.ndim == 1 else 0
+        after = ig.solve(p)
+        assert (after.objective, after.selection.tolist()) == (before.objective, before.selection.tolist())
+    for name in ("similarity", "groups"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(ig.PackingProblem(**given, budget=3), name)[0] = 0
+
+
+def test_a_read_only_similarity_is_not_copied():
+    similarity = np.eye(4, dtype=np.float32)
+    similarity.setflags(write=False)
+    assert ig.PackingProblem(np.ones(4), 2, similarity=similarity).similarity is similarity

@@ -67,6 +67,13 @@ def refuse(name: str, bad: NDArray[np.bool_], array: NDArray[Any], expected: str
         raise ValueError(f"{name}[{where}] must be {expected}, got {array[position]}")
 
 
+def owned(array: NDArray[Any], given: NDArray[Any]) -> NDArray[Any]:
+    """`array`, read-only, and copied if someone could still write to it through `given`, from which it was made."""
+    result = array.copy() if array.flags.writeable and np.may_share_memory(array, given) else array
+    result.setflags(write=False)
+    return result
+
+
 def vector(name: str, value: object, *, size: int | None = None, positive: bool = False, hint: str = "") -> Floats:
     """A contiguous float64 vector of entries that are all >= 0 (or > 0), with a finite sum."""
     array = numeric_array(name, value, ndim=1)

@@ -155,7 +155,7 @@ def _dense_similarity(value: object, n: int) -> NDArray[np.float32]:
         if not (low >= 0 and np.isfinite(high)):
             gate.refuse("similarity", ~(np.isfinite(matrix) & (matrix >= 0)), matrix, "finite and >= 0 (max(0, cos))")
     _check_symmetric("similarity", matrix)
-    return matrix
+    return gate.owned(matrix, array)
 
 
 def _similarity(value: object, n: int) -> NDArray[np.float32] | Csr | None:
@@ -175,7 +175,7 @@ def _embeddings(value: ArrayLike | None, n: int) -> NDArray[Any] | None:
     if array.dtype.itemsize > 4 and array.size:
         most = float(np.finfo(np.float32).max)
         gate.refuse("embeddings", np.abs(array) > most, array, "within float32")
-    return array
+    return gate.owned(array, array)
 
 
 def _groups(value: ArrayLike | None, n: int) -> NDArray[np.int32] | None:
@@ -184,7 +184,8 @@ def _groups(value: ArrayLike | None, n: int) -> NDArray[np.int32] | None:
     groups = np.asarray(value)
     if groups.shape != (n,) or (n and groups.dtype.kind not in "iuSU"):
         raise ValueError(f"groups must be an array of int or str of shape ({n},), got {groups.dtype} {groups.shape}")
-    return np.unique(groups, return_inverse=True)[1].astype(np.int32).reshape(n)
+    numbers = np.unique(groups, return_inverse=True)[1].astype(np.int32).reshape(n)
+    return gate.owned(numbers, groups)
 
 
 def _sparse_similarity(value: object, n: int) -> Csr:
@@ -262,8 +263,8 @@ class PackingProblem:
     relevance : array_like of float, shape (n,), optional
         Finite and >= 0 (`isinglass.measure.calibrate` turns other scores into such).
     similarity : array_like of float, shape (n, n), or sparse matrix, optional
-        Symmetric, finite and >= 0; read as float32. Sparse: anything with `tocsr()` or CSR's `indptr`, `indices`,
-        `data`, `shape`.
+        Symmetric, finite and >= 0; read as float32, and kept without a copy if it is that already, contiguous and
+        read-only. Sparse: anything with `tocsr()` or CSR's `indptr`, `indices`, `data`, `shape`.
     embeddings : array_like of float, shape (n, d), optional
         Instead of `similarity`: max(0, cosine) of the rows, in float32. Large pools never form the (n, n) matrix.
     coverage : array_like of 0/1, shape (n, t), or sparse matrix, optional
