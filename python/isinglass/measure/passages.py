@@ -34,7 +34,7 @@ class Passage:
         Where the passage stands in its document, in characters, `end` excluded. `start` alone means
         ``end = start + len(text)``.
     score : float, optional
-        Relevance given by the caller, finite and >= 0. All passages have one, or none.
+        Relevance given by the caller, finite and >= 0. All passages have one, or none. `bridge` does not read it.
     embedding : array_like of float, shape (d,), optional
         Vector of the passage. All passages have one, or none.
     """
