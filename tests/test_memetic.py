@@ -37,10 +37,14 @@ def test_reaches_the_enumerated_optimum(make: Any, n: int) -> None:
     assert len(np.unique(result.samples, axis=0)) == len(result.samples) <= 16
 
 
-def test_is_what_auto_takes() -> None:
+def test_is_what_auto_takes_above_the_reach_of_exact() -> None:
     result = ig.solve(dense(60), seed=0)
     assert result.provenance["method"] == "memetic"
     assert result.provenance["chosen_by"] == "auto"
+    small = ig.solve(dense(20), seed=0)
+    assert (small.provenance["method"], small.status) == ("exact", "optimal")
+    assert small.energy == optimum(dense(20))
+    assert ig.solve(dense(20), seed=0, restarts=1).provenance["method"] == "memetic"  # an option of the search
 
 
 @pytest.mark.parametrize(
@@ -68,11 +72,11 @@ def test_seeds() -> None:
 
 def test_a_batch_equals_its_single_solves() -> None:
     qubos = [dense(n, seed=n) for n in (5, 40, 64, 100)] + [sparse(200, 1, 0.02), penalised(24), Qubo(np.zeros((0, 0)))]
-    alone = [ig.solve(qubo, seed=3) for qubo in qubos]
+    alone = [ig.solve(qubo, "memetic", seed=3) for qubo in qubos]
     for threads in (1, 2, 7):
-        batch = ig.solve_many(qubos, seed=3, threads=threads)
+        batch = ig.solve_many(qubos, "memetic", seed=3, threads=threads)
         assert all(same(a, b) for a, b in zip(alone, batch, strict=True))
-    backwards = ig.solve_many(qubos[::-1], seed=3)
+    backwards = ig.solve_many(qubos[::-1], "memetic", seed=3)
     assert all(same(a, b) for a, b in zip(alone, backwards[::-1], strict=True))
     limited = ig.solve_many([dense(150)] * 400, seed=0, time_limit=0.05)
     assert {result.status for result in limited} >= {"time_limit"}

@@ -69,10 +69,19 @@ _MODULES = {
     "leap": "isinglass.backends.ocean:LEAP",
     "openjij": "isinglass.backends.openjij:OPENJIJ",
 }
-_AUTO_METHOD: dict[type, Callable[[int], str]] = {
-    PackingProblem: lambda size: "greedy_plus_max",
-    Qubo: lambda size: "memetic",
-    EvidenceProblem: lambda size: "exact",  # within a small number of nodes, see native_evidence
+_PROVED_IN_MILLISECONDS = 20  # variables of a Qubo that `exact` proves within about 10 ms, whatever its coefficients
+
+
+def _qubo_method(size: int, options: Mapping[str, Any]) -> str:
+    """Proof where it costs nothing, unless the caller names an option of the search."""
+    proves = {option.name for option in methods.find(Qubo, "exact").options}
+    return "exact" if size <= _PROVED_IN_MILLISECONDS and proves.issuperset(options) else "memetic"
+
+
+_AUTO_METHOD: dict[type, Callable[[int, Mapping[str, Any]], str]] = {
+    PackingProblem: lambda size, options: "greedy_plus_max",
+    Qubo: _qubo_method,
+    EvidenceProblem: lambda size, options: "exact",  # within a small number of nodes, see native_evidence
 }
 _AUTO_BACKEND = "cpu"
 
@@ -130,7 +139,7 @@ def resolve(problem_type: type, size: int, method: str, backend: str, options: M
         if implied is not None:
             method, chosen_by = implied, "backend"
         elif problem_type in _AUTO_METHOD:
-            method, chosen_by = _AUTO_METHOD[problem_type](size), "auto"
+            method, chosen_by = _AUTO_METHOD[problem_type](size, options), "auto"
     plan = _plan(problem_type, method, name, chosen_by)
     _check_foreign(name, method, options)
     if options:
