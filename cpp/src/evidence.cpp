@@ -191,10 +191,15 @@ class Walker {
   SwapWalk walk_{};
 };
 
-/// Whether enough reads came to the same best value: two where no other failed, more where some did.
-bool agreed(std::size_t reached, std::size_t failed) { return reached >= 2 && (reached - 2) * 4 >= failed; }
+/// Whether enough reads came to the same best value: two of them (three for ten items, and so on) where no other
+/// failed, more where some did.
+bool agreed(std::size_t reached, std::size_t failed, std::size_t max_items) {
+  const std::size_t wanted = std::max<std::size_t>(2, 2 * max_items / 5);
+  return reached >= wanted && (reached - wanted) * 4 >= failed;
+}
 
 constexpr std::size_t kMostReads = 64;
+constexpr std::uint32_t kPatience = 10;
 
 // Moves between two looks at the clock: about ten microseconds.
 constexpr std::int64_t kMovesPerLook = 64;
@@ -206,7 +211,7 @@ EvidenceAnswer swap_search(const EvidenceProblem& problem, const SwapOptions& op
   std::int64_t best = 0;
   std::size_t reached = 0;  // reads that came to it
   const std::size_t most_reads = options.num_reads == 0 ? kMostReads : options.num_reads;
-  answer.patience = options.patience == 0 ? 6 + static_cast<std::uint32_t>(problem.view().max_items) : options.patience;
+  answer.patience = options.patience == 0 ? kPatience : options.patience;
   if (problem.size() > 0 && problem.view().max_items > 0) {
     Walker walker(problem);
     SwapWalk& walk = walker.walk();
@@ -237,7 +242,7 @@ EvidenceAnswer swap_search(const EvidenceProblem& problem, const SwapOptions& op
       }
       ++answer.reads;
       control.report(static_cast<double>(answer.reads) / static_cast<double>(most_reads));
-      if (options.num_reads == 0 && agreed(reached, answer.reads - reached)) break;
+      if (options.num_reads == 0 && agreed(reached, answer.reads - reached, walk.max_items)) break;
     }
   }
   std::sort(answer.selection.begin(), answer.selection.end());

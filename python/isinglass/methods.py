@@ -337,9 +337,9 @@ _EVIDENCE_OPTIONS = (
         "num_reads",
         None,
         count(1, _MOST_READS),
-        "walks, the first from nothing; None: until two agree, 64 at most",
+        "walks, the first from nothing; None: until two or more agree, 64 at most",
     ),
-    Option("patience", None, count(1, _MOST_SWEEPS), "moves without a new best before a walk ends; None: by size"),
+    Option("patience", None, count(1, _MOST_SWEEPS), "moves without a new best before a walk ends; None: 10"),
 )
 register(
     Method(

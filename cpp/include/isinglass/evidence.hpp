@@ -72,10 +72,10 @@ class EvidenceProblem {
 
 /// Tabu search over selections: from the best of all additions, removals and exchanges to the next.
 struct SwapOptions {
-  // Reads; the first begins empty, the others from random selections. 0: until two have come to the same best value,
-  // and more where others did not.
+  // Reads; the first begins empty, the others from random selections. 0: until two or more, by size, have come to the
+  // same best value, and more where others did not.
   std::size_t num_reads = 0;
-  std::uint32_t patience = 0;  // a read ends after so many moves without a new best of its own; 0: by size
+  std::uint32_t patience = 0;  // a read ends after so many moves without a new best of its own; 0: ten
   std::uint64_t seed = 0;
 };
 
