@@ -5,17 +5,21 @@
 Contexts are plain and in order of choice, and words ASCII, as in the published tables; but for the rows `bridge` and
 `bridge, no titles`, the policy as it is by default: Unicode words, links by shared names, and untitled documents named
 by their beginning. `by rate` is the published rule as a packing problem; `focused, bridge` and `submodular, bridge` are
-those policies on single sentences, without their cap, with the relevance of `measure.bridge_relevance`.
+those policies on single sentences, without their cap, with the relevance of `measure.bridge_relevance`. With `--embed`
+there are rows `bridge, vectors COSINE, REDUNDANCY` for several weights of the two terms; encoding takes most of the
+time, so `--limit` takes only the first questions of a half.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
+import pkgutil
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import isinglass as ig
@@ -23,7 +27,8 @@ import numpy as np
 from isinglass.diagnosis import all_gold_in_context, answer_in_context, gold_doc_coverage
 from isinglass.experiments.datasets import Question
 from isinglass.measure import prepare
-from isinglass.measure.bridge import Bridge, bridge_relevance, prepare_bridge
+from isinglass.measure.bridge import Bridge, BridgeWeights, bridge_relevance, prepare_bridge
+from isinglass.measure.pool import Embed
 from isinglass.policies import choose
 from numpy.typing import NDArray
 
@@ -36,6 +41,7 @@ SETTINGS = [
 ]
 MEASURES = ("AIC", "coverage", "all gold", "tokens", "snippets")
 BASE = "bridge, published"
+VECTOR_WEIGHTS = ((0, 0), (2, 0), (2, 0.4), (2, 0.8), (4, 0), (4, 0.8), (4, 1.6), (6, 0.8), (8, 0.8), (8, 1.6))
 
 Values = tuple[float, float, float, float, float]
 
@@ -56,7 +62,7 @@ def measured(question: Question, texts: Sequence[str], documents: Sequence[str],
     )
 
 
-def policies(case: Case, budget: int) -> dict[str, Callable[[], Values]]:
+def policies(case: Case, budget: int, embed: Embed | None) -> dict[str, Callable[[], Values]]:
     """Every policy on one question, by name; called for its measures."""
     question, passages = case
 
@@ -69,6 +75,14 @@ def policies(case: Case, budget: int) -> dict[str, Callable[[], Values]]:
         given = passages if titles else [replace(passage, title=None) for passage in passages]
         bridge = prepare_bridge(question.question, given, measure=measure)
         return sentences(bridge, bridge.pick(budget).order.tolist())
+
+    @cache
+    def embedded() -> Bridge:
+        return prepare_bridge(question.question, passages, embed=embed)
+
+    def near(cosine: float, redundancy: float) -> Values:
+        weights = BridgeWeights(cosine=cosine, redundancy=redundancy)
+        return sentences(embedded(), embedded().pick(budget, weights=weights).order.tolist())
 
     def by_rate() -> Values:
         bridge = prepare_bridge(question.question, passages, measure="p1")
@@ -90,6 +104,7 @@ def policies(case: Case, budget: int) -> dict[str, Callable[[], Values]]:
         **{policy: partial(chosen, policy, False) for policy in ("packed", "focused", "submodular")},
         "bridge, published, no titles": lambda: picked("p1", titles=False),
         "bridge, no titles": lambda: picked("default", titles=False),
+        **{f"bridge, vectors {c:g}, {r:g}": partial(near, c, r) for c, r in VECTOR_WEIGHTS if embed is not None},
     }
 
 
@@ -101,10 +116,18 @@ def interval(differences: NDArray[np.float64], draws: int = 10_000) -> tuple[flo
     return float(low), float(high)
 
 
-def table(data: Path, setting: Setting, half: str, budget: int, names: Sequence[str] | None) -> None:
+def table(
+    data: Path,
+    setting: Setting,
+    half: str,
+    budget: int,
+    names: Sequence[str] | None,
+    embed: Embed | None,
+    limit: int | None,
+) -> None:
     rows: dict[str, list[Values]] = defaultdict(list)
-    for case in cases(data, setting, half):
-        for policy, run in policies(case, budget).items():
+    for case in itertools.islice(cases(data, setting, half), limit):
+        for policy, run in policies(case, budget, embed).items():
             if names is None or policy in (BASE, *names):
                 rows[policy].append(run())
     means = {policy: np.array(values) for policy, values in rows.items()}
@@ -126,10 +149,13 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=160)
     parser.add_argument("--settings", nargs="*", choices=[name(s) for s in SETTINGS], metavar="SETTING")
     parser.add_argument("--policies", nargs="*", metavar="POLICY", help="rows of the tables")
+    parser.add_argument("--embed", type=pkgutil.resolve_name, metavar="MODULE:FUNCTION", help="texts to vectors")
+    parser.add_argument("--limit", type=int, metavar="N", help="only the first N questions of a half")
     options = parser.parse_args()
     for setting in SETTINGS:
         if options.settings is None or name(setting) in options.settings:
-            table(Path(os.environ["ISINGLASS_DATA"]), setting, options.half, options.budget, options.policies)
+            data = Path(os.environ["ISINGLASS_DATA"])
+            table(data, setting, options.half, options.budget, options.policies, options.embed, options.limit)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ class BridgeWeights:
     -----
     The first seven are log-odds of "this sentence holds the answer" on half of HotpotQA, roughly doubled and rounded;
     the optimum is flat, and they hold on other data, budgets and numbers of documents. `link` and `linked` are 0 in
-    ``measure="p1"``, where the rule is the published one; ``bench/BRIDGE.md`` tells what they add.
+    ``measure="p1"``, where the rule is the published one; ``bench/BRIDGE.md`` tells what they add. `cosine` and
+    `redundancy` do nothing without embeddings.
     """
 
     match: float = 2.0
