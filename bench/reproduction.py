@@ -176,12 +176,12 @@ below is the questions and the retriever, so compare orders and distances, not d
 
 - Questions: 500 drawn by seed 42 from our 958 public HotpotQA questions; the paper's 500 are others. 2Wiki 442, MuSiQue
   329, COVID-QA 303, ExpertQA 199 questions: all public ones.
-- Retrieval: pooled over the paragraphs of the sample, as published, but lexical (BM25, TF-IDF; ACE over TF-IDF) or
-  MiniLM where the paper has bge-small-en-v1.5; COVID-QA and ExpertQA from the question's own passages. These two are
-  the original sets, the paper's are RAGBench's cuts: not comparable.
+- Retrieval: pooled over the paragraphs of the sample, as published, but lexical (BM25, TF-IDF; ACE over TF-IDF) where
+  the paper has bge-small-en-v1.5 (`--minilm` adds MiniLM embeddings); COVID-QA and ExpertQA from the question's own
+  passages. These two are the original sets, the paper's are RAGBench's cuts: not comparable.
 - MuSiQue: the paper merges titles, takes first answers only and counts copies as distractors; we do not.
 - No reader ran: there is no F1 here, and the oracle, which needs one, is left out.
-- Recall is lower here than published, and everything packed follows recall.
+- Recall on HotpotQA, 2Wiki and MuSiQue is lower here than published, and everything packed follows recall.
 """
 INTERVALS = """\
 Mean difference over the same questions [95 % paired bootstrap, 10,000 draws]. Positive: submodular has more."""
