@@ -116,7 +116,12 @@ def test_an_experiment_file_has_variants(questions: Any, tmp_path: Any) -> None:
         penalties = {{lambda_K = 15}}
         """
     )
-    rows = run_experiment(read_experiment(config)).rows
+    outcome = run_experiment(read_experiment(config))
+    rows = outcome.rows
+    best = outcome.best_variant()
+    assert best is not None
+    assert best.name in ("qubo C1", "one")
+    assert outcome.as_dict()["best_variant"]["dev"] == best.dev
     assert list(dict.fromkeys(rows["policy"])) == ["topk", "qubo C1", "one"]
     size = dict(zip(zip(rows["question"], rows["policy"]), rows["size"]))
     assert (size["lake", "qubo C1"], size["lake", "one"]) == (2, 1)

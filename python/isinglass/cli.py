@@ -475,6 +475,8 @@ def _experiment(args: argparse.Namespace) -> int:
             console.print_table(title, ["", *(title for title, _, _ in _EXPERIMENT_COLUMNS)], rows)
         for dataset, counts in outcome.oddities.items():
             _show_oddities(f"{dataset}: ", counts)
+        if (best := outcome.best_variant()) is not None:
+            print(f"best variant on half of the questions: {best.name}; on the other half {_interval(best.test, 4)}")
         print(f"configuration {experiment.hash[:16]}")
 
     _emit(args, outcome.as_dict(), show)

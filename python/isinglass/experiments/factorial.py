@@ -27,7 +27,7 @@ from isinglass.experiments.evaluation import DEPTHS, EvidenceMeasures, Plan, as_
 from isinglass.experiments.retrieval import GRAPHS, POOLS, RETRIEVERS, Retrieve, by_retriever, by_run
 from isinglass.experiments.rows import Rows
 from isinglass.experiments.runs import read_run
-from isinglass.experiments.variants import read_variant
+from isinglass.experiments.variants import BestFixed, best_fixed, read_variant
 from isinglass.measure.candidates import GRAINS
 from isinglass.measure.pool import MEASURES, RENDERS, one_of
 from isinglass.measure.text import count_words
@@ -263,8 +263,21 @@ class Outcome(NamedTuple):
             means.append(mean)
         return means
 
+    def best_variant(self) -> BestFixed | None:
+        """The variant with the best mean fact F1 (answer in context, where no facts are labelled) on half of the
+        questions, and its mean on the other half; None without variants. See `best_fixed` for the rule."""
+        policy = self.rows["policy"]
+        names = [read_variant(table)[0] for table in self.experiment.variants]
+        names = [name for name in names if (policy == name).any()]
+        if not names:
+            return None
+        measure = "supporting_fact_f1" if "supporting_fact_f1" in self.rows else "answer_in_context"
+        values = {name: self.rows[measure][policy == name] for name in names}
+        return best_fixed(self.rows["question"][policy == names[0]].tolist(), values)
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
+        best = self.best_variant()
         return {
             "config": self.experiment.hash,
             "settings": _plain(self.experiment),
@@ -283,6 +296,7 @@ class Outcome(NamedTuple):
                 if values.dtype != object
             },
             "means": self.means(),
+            "best_variant": None if best is None else {"name": best.name, "dev": best.dev, "test": best.test._asdict()},
         }
 
 
