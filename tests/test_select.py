@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import isinglass as ig
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -282,3 +283,10 @@ def test_any_text_keeps_the_budget_row22(
 def test_a_blank_title_is_not_rendered(title: str) -> None:
     picked = ig.select("Where is the lake?", [{"text": "The lake is in Norland.", "title": title}], 9)
     assert picked.text == "The lake is in Norland."
+
+
+@pytest.mark.parametrize("policy", ["bridge", "mmr", "submodular", "qubo"])
+def test_embeddings_of_passages_without_text(policy: str) -> None:
+    picked = ig.select("lake", [{"text": ""}], 9, policy=policy, candidates="sentences", embed=lambda t: np.eye(len(t)))
+    assert picked.text == ""
+    assert picked.record == ()

@@ -482,7 +482,7 @@ def _vectors(
     given: Sequence[Passage], cuts: Sequence[Candidate], grain: str, embed: Embed | None, titles: bool
 ) -> Callable[[], FloatArray] | None:
     """A function to the vectors of the candidates, called when they are needed, or None without embeddings."""
-    if not given or (embed is None and given[0].embedding is None):
+    if not cuts or (embed is None and given[0].embedding is None):
         return None
 
     @cache
