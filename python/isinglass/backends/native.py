@@ -110,7 +110,7 @@ _TERMS = ("relevance", "coverage", "representation", "diversity", "facility_loca
 def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     deeper = () if plan.options["effort"] == "normal" else (True, request.threads or _core.available_cores())
     packing = _core.pack(
-        problem.core(request.memory_limit),
+        problem.core(request.memory_limit, request.threads),
         plan.method == "greedy_plus_max",
         request.tight,
         request.time_limit,
@@ -126,7 +126,7 @@ _NODE_LIMIT = 1_000_000
 def _exact(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     node_limit = plan.options["node_limit"]
     packing = _core.pack_exactly(
-        problem.core(request.memory_limit),
+        problem.core(request.memory_limit, request.threads),
         _NODE_LIMIT if node_limit is None else node_limit,
         request.time_limit,
         request.threads or _core.available_cores(),
@@ -138,7 +138,7 @@ def _exact(problem: PackingProblem, plan: Plan, request: Request) -> Result:
 def _stochastic(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     seed = secrets.randbits(64) if request.seed is None else request.seed
     packing = _core.pack_samples(
-        problem.core(request.memory_limit),
+        problem.core(request.memory_limit, request.threads),
         plan.options["epsilon"],
         seed,
         request.tight,
@@ -195,7 +195,7 @@ class _PackingBatch(Results):
 def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Sequence[Request]) -> Results:
     first = requests[0]
     batch = _core.pack_many(
-        [problem.core(first.memory_limit) for problem in problems],
+        [problem.core(first.memory_limit, first.threads) for problem in problems],
         plan.method == "greedy_plus_max",
         first.tight,
         first.time_limit,
