@@ -91,6 +91,7 @@ def names() -> tuple[str, ...]:
     return tuple(_MODULES)
 
 
+@lru_cache(maxsize=64)
 def load(name: str) -> Any:
     """A back end by name."""
     if name not in _MODULES:
