@@ -147,7 +147,7 @@ class Memetic {
         anneal_layout_(choose_layout(qubo, kReadsPerMember * options.pool_size)),
         tabu_layout_(choose_tabu_layout(qubo)),
         tenure_(options.tenure) {
-    base_sweeps_ = static_cast<std::uint32_t>(std::min(n_ + n_ / 3 + 1, n_ / 5 + 100));
+    sweeps_ = std::min(n_ + n_ / 3 + 1, std::max<std::size_t>(200, n_ / 5 + 100));
     patience_ = options.patience > 0 ? options.patience : n_ + 50;
   }
 
@@ -187,19 +187,17 @@ class Memetic {
 
   bool stop(std::size_t p) { return first_hit_.load(std::memory_order_relaxed) < p || control_.stop(); }
 
-  const Window& window(std::size_t p) {
-    // The first pool anneals over the range that a probe would look at: that finds what is easy in less than a probe.
-    if (p == 0) {
-      std::call_once(wide_once_, [this] { wide_ = wide_window(qubo_); });
-      return wide_;
-    }
-    std::call_once(narrow_once_, [this] { narrow_ = probe_window(qubo_); });
-    return narrow_;
+  Window window(std::size_t p) {
+    // What few variables hide is mostly found in less time than a probe takes, over the range that it would look at.
+    constexpr std::size_t kWorthProbing = 64;
+    if (p == 0 && n_ < kWorthProbing) return wide_window(qubo_);
+    std::call_once(probed_, [this] { window_ = probe_window(qubo_); });
+    return window_;
   }
 
   void fill(std::size_t p, Pool& pool, Tabu& searcher) {
-    const auto sweeps = static_cast<std::uint32_t>(base_sweeps_ * std::min<std::uint64_t>(1 + 2 * p, kMostSweeps));
-    const Window& range = window(p);
+    const auto sweeps = static_cast<std::uint32_t>(sweeps_ * std::min<std::uint64_t>(1 + 2 * p, kMostSweeps));
+    const Window range = window(p);
     std::vector<float> t2(sweeps, 0);
     if (range.hot > 0) {
       const std::vector<double> temperatures = geometric(range.hot, range.cold, sweeps);
@@ -343,9 +341,9 @@ class Memetic {
   const std::int64_t target_;
   const Layout anneal_layout_, tabu_layout_;
   const Tenure tenure_;
-  std::uint64_t base_sweeps_, patience_;
-  std::once_flag wide_once_, narrow_once_;
-  Window wide_, narrow_;
+  std::uint64_t sweeps_, patience_;
+  std::once_flag probed_;
+  Window window_;
   std::atomic<std::size_t> first_hit_{std::numeric_limits<std::size_t>::max()};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Tabu>> idle_;
