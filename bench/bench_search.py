@@ -1,9 +1,9 @@
 """Memetic search against the samplers of pip: `pytest bench/bench_search.py`, one thread unless said.
 
 Time to target is the time of one search that stops at the proved or best-known value, the native part; its 99th
-percentile is over seeds. A seed always does the same work, so the least disturbed of three runs is its time. The peers:
-D-Wave's tabu, stopped at the same value, and D-Wave's simulated annealing, whose TTS99 is the time of a read times
-ln 0.01 / ln(1 - p), at the best of a few sweep counts; both in the same run.
+percentile is over seeds, at least 20 with `--full`. A seed always does the same work, so the least disturbed of three
+runs is its time. The peers (with `--full`, in the same run): D-Wave's tabu, stopped at the same value, and D-Wave's
+simulated annealing, whose TTS99 is the time of a read times ln 0.01 / ln(1 - p), at the best of a few sweep counts.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def bench_time_to_target(
 ) -> None:
     full = request.config.getoption("--full")
     models = load(data, SETS[name])
-    seeds = {"rag-like 20": 100, "rag-like 40": 100, "random 250": 50}.get(name, 20)
+    seeds = {"rag-like 20": 100, "rag-like 40": 100, "random 250": 50}.get(name, 20) if full else 4
     percentiles = [
         float(np.quantile([time_to_target(qubo, target, seed) for seed in range(seeds)], 0.99)) * 1e3
         for qubo, target in models
