@@ -45,6 +45,10 @@ def test_is_what_auto_takes_above_the_reach_of_exact() -> None:
     assert (small.provenance["method"], small.status) == ("exact", "optimal")
     assert small.energy == optimum(dense(20))
     assert ig.solve(dense(20), seed=0, restarts=1).provenance["method"] == "memetic"  # an option of the search
+    assert ig.solve(dense(20), seed=0, num_reads=3).provenance["method"] == "anneal"  # memetic has no reads
+    assert ig.solve(dense(20), backend="numpy", seed=0, num_reads=1).provenance["method"] == "anneal"
+    with pytest.raises(TypeError, match="no option 'num_sweep'; did you mean 'num_sweeps'"):
+        ig.solve(dense(60), num_sweep=10)
 
 
 @pytest.mark.parametrize(

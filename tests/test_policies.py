@@ -288,6 +288,13 @@ def test_unknown_words_are_refused_row11(
         choose(pool_of([1], [1.0]), policy, 5, **options)
 
 
+@pytest.mark.parametrize("policy", ALL)
+def test_copies_that_differ_in_space_are_one_text(policy: str) -> None:
+    choice = choose(prepare("ab a", ["a", "a ", " a"], candidates="passages"), policy, 4)
+    assert choice.order == (0,)
+    assert [entry.reason for entry in choice.record] == ["selected", "duplicate_of:0", "duplicate_of:0"]
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     texts=st.lists(st.text("ab c.\u6771\n", max_size=12), max_size=8),

@@ -56,7 +56,7 @@ def bridge(basket: Basket, weights: BridgeWeights | None = None) -> None:
     if not isinstance(weights, BridgeWeights):
         raise TypeError(f"weights must be BridgeWeights, got {type(weights).__name__}")
     pool = basket.pool
-    pooled = bridge_pool(pool, basket.allowed)
+    pooled = bridge_pool(pool, basket.allowed & (basket.original == np.arange(len(pool))))
     core, candidate = pooled.bridge.core, pooled.candidate.copy()
     sentence = np.full(len(pool), -1, dtype=np.int64)
     sentence[candidate] = np.arange(len(candidate))

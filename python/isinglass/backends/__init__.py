@@ -73,9 +73,16 @@ _PROVED_IN_MILLISECONDS = 20  # variables of a Qubo that `exact` proves within a
 
 
 def _qubo_method(size: int, options: Mapping[str, Any]) -> str:
-    """Proof where it costs nothing, unless the caller names an option of the search."""
-    proves = {option.name for option in methods.find(Qubo, "exact").options}
-    return "exact" if size <= _PROVED_IN_MILLISECONDS and proves.issuperset(options) else "memetic"
+    """Proof where it costs nothing, else the strongest search; of these the first that takes the options named."""
+    for name in ("exact", "memetic", "anneal", "tabu"):
+        takes = {option.name for option in methods.find(Qubo, name).options}
+        if takes.issuperset(options) and (name != "exact" or size <= _PROVED_IN_MILLISECONDS):
+            return name
+    known = {option.name for (kind, _), method in methods.METHODS.items() if kind is Qubo for option in method.options}
+    for option in options:
+        if option not in known:
+            raise TypeError(methods.unknown_keyword(option, known, "a Qubo"))
+    return "memetic"
 
 
 _AUTO_METHOD: dict[type, Callable[[int, Mapping[str, Any]], str]] = {

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from isinglass.backends import Availability, BackendError, Plan, Request, reference_evidence, reference_qubo
 from isinglass.problems.packing import PackingProblem
+from isinglass.problems.qubo import Qubo
 from isinglass.result import Certificate, PackingTrace, Result, gap_of
 from isinglass.version import __version__
 
@@ -209,6 +210,8 @@ def _result(
         provenance=provenance,
     )
 
+
+IMPLIES: dict[type, str] = {Qubo: "anneal"}  # of its two, the one for any size
 
 RUNNERS: dict[tuple[type, str], Any] = {
     **reference_qubo.RUNNERS,
