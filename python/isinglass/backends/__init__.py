@@ -139,8 +139,20 @@ def _plan(problem_type: type, method: str, backend: str, chosen_by: str) -> Plan
 
 def resolve(problem_type: type, size: int, method: str, backend: str, options: Mapping[str, Any]) -> Plan:
     """The plan for a problem type and size, a method (or "auto"), a back end (or "auto") and the given options."""
-    chosen_by = "caller"
     name = _AUTO_BACKEND if backend == "auto" else backend
+    if not options and not is_foreign(name):
+        return _resolve_bare(problem_type, size, method, name)
+    return _resolve(problem_type, size, method, name, options)
+
+
+@lru_cache(maxsize=1024)
+def _resolve_bare(problem_type: type, size: int, method: str, name: str) -> Plan:
+    # What our own back ends offer never changes, and working it out takes as long as packing a dozen passages.
+    return _resolve(problem_type, size, method, name, {})
+
+
+def _resolve(problem_type: type, size: int, method: str, name: str, options: Mapping[str, Any]) -> Plan:
+    chosen_by = "caller"
     if method == "auto":
         implies = getattr(load(name), "IMPLIES", {})
         implied = implies.get(Qubo if problem_type is EvidenceProblem else problem_type)
