@@ -345,3 +345,20 @@ def test_results_travel() -> None:
     assert same(copy, result)
     assert copy.energy == result.energy
     assert "num_reads" in copy.provenance
+
+
+def test_start_states_in_the_callers_vartype() -> None:
+    rng = np.random.default_rng(4)
+    h, J = rng.integers(-9, 9, 12).astype(float), np.triu(rng.integers(-9, 9, (12, 12)).astype(float), 1)
+    model = Qubo.from_ising(h, J)
+    assert (model.vartype, Qubo(J).vartype) == ("SPIN", "BINARY")
+    spins = rng.choice([-1, 1], (3, 12))
+    as_spins = ig.solve(model, "anneal", num_sweeps=0, initial_states=spins, num_reads=3, beta_range=(1, 1))
+    as_bits = ig.solve(model, "anneal", num_sweeps=0, initial_states=(spins + 1) // 2, num_reads=3, beta_range=(1, 1))
+    assert np.array_equal(as_spins.samples, (spins + 1) // 2)
+    assert np.array_equal(as_spins.energies, as_bits.energies)
+    assert as_spins.energies == pytest.approx([s @ h + s @ J @ s for s in spins])
+    with pytest.raises(ValueError, match=r"initial_states\[0\] must be -1 or 1, got 0"):
+        ig.solve(model, "anneal", initial_states=[0, -1] + [1] * 10)
+    with pytest.raises(ValueError, match=r"initial_states\[0\] must be 0 or 1, got -1"):
+        ig.solve(Qubo(J), "anneal", initial_states=[-1] * 12)

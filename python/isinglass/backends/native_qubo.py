@@ -56,7 +56,7 @@ def start_states(
     Raises
     ------
     ValueError
-        For another shape, or a value that is not 0 or 1, with its position.
+        For another shape, or a value that is not 0 or 1 (-1 or 1 for a model stated over spins), with its position.
     """
     if given is None:
         return None, default if num_reads is None else num_reads
@@ -68,13 +68,17 @@ def start_states(
     single = states.ndim == 1
     if states.ndim not in (1, 2) or states.shape[-1] != n:
         raise ValueError(f"initial_states must have shape ({n},) or (num_reads, {n}), got {states.shape}")
-    bad = (states != 0) & (states != 1)
     if states.dtype.kind not in "biuf":
         raise ValueError(f"initial_states must be numbers, got dtype {states.dtype}")
+    spins = problem.vartype == "SPIN" and bool((states == -1).any())
+    low = -1 if spins else 0
+    bad = (states != low) & (states != 1)
     if bad.any():
         position = tuple(int(axis[0]) for axis in np.nonzero(bad))
         where = ", ".join(map(str, position))
-        raise ValueError(f"initial_states[{where}] must be 0 or 1, got {states[position]}")
+        raise ValueError(f"initial_states[{where}] must be {low} or 1, got {states[position]}")
+    if spins:
+        states = states > 0
     if num_reads is None:
         num_reads = default if single else len(states)
     if single:

@@ -78,6 +78,9 @@ class Qubo:
     sense : {"minimise", "maximise"}
         "maximise" where the source was stated so and its coefficients were negated (`read_qubo`, `from_max_cut`):
         its objective is ``-energy``. Minimising the energy is right in both cases.
+    vartype : {"BINARY", "SPIN"}
+        "SPIN" where the source was stated over spins: then `initial_states` may be given as -1 and +1 too. Samples are
+        0 and 1 always, x = (s + 1) / 2.
 
     Raises
     ------
@@ -91,16 +94,17 @@ class Qubo:
 
     Notes
     -----
-    Frozen, with read-only arrays. Equality compares the values and labels, not `sense`.
+    Frozen, with read-only arrays. Equality compares the values and labels, not `sense` and `vartype`.
     """
 
-    __slots__ = ("__weakref__", "_cores", "_labels", "dense", "linear", "offset", "rows", "sense")
+    __slots__ = ("__weakref__", "_cores", "_labels", "dense", "linear", "offset", "rows", "sense", "vartype")
 
     linear: Floats
     dense: Floats | None
     rows: Rows | None
     offset: float
     sense: str
+    vartype: str
     _labels: tuple[Hashable, ...] | None
     _cores: dict[float | None, _core.QuboCore]
 
@@ -112,7 +116,7 @@ class Qubo:
     ) -> None:
         self._fill(_read(Q, labels, "Q"), _number(offset, "offset"))
 
-    def _fill(self, model: _Model, offset: float, sense: str = "minimise") -> None:
+    def _fill(self, model: _Model, offset: float, sense: str = "minimise", vartype: str = "BINARY") -> None:
         put = object.__setattr__
         for array in (model.linear, model.dense, *(model.rows or ())):
             if array is not None:
@@ -122,13 +126,14 @@ class Qubo:
         put(self, "rows", model.rows)
         put(self, "offset", offset)
         put(self, "sense", sense)
+        put(self, "vartype", vartype)
         put(self, "_labels", model.labels)
         put(self, "_cores", {})
 
     @classmethod
-    def _of(cls, model: _Model, offset: float, sense: str = "minimise") -> Qubo:
+    def _of(cls, model: _Model, offset: float, sense: str = "minimise", vartype: str = "BINARY") -> Qubo:
         qubo = cls.__new__(cls)
-        qubo._fill(model, offset, sense)
+        qubo._fill(model, offset, sense, vartype)
         return qubo
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -138,7 +143,8 @@ class Qubo:
         raise AttributeError(f"a Qubo is frozen: cannot delete {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Qubo._of, (_Model(self.linear, self.dense, self.rows, self._labels), self.offset, self.sense)
+        model = _Model(self.linear, self.dense, self.rows, self._labels)
+        return Qubo._of, (model, self.offset, self.sense, self.vartype)
 
     # --- other ways in -------------------------------------------------------------------------------------------
 
@@ -261,7 +267,7 @@ class Qubo:
         # s = 2x - 1: h s = 2 h x - h and J s t = 4 J x y - 2 J x - 2 J y + J.
         degree = _degree(J)
         constant = offset + float(degree.sum()) / 2 - float(h.sum())
-        return cls._of(_transform(J, 2 * h - 2 * degree, 4.0), constant)
+        return cls._of(_transform(J, 2 * h - 2 * degree, 4.0), constant, vartype="SPIN")
 
     @classmethod
     def from_bqm(cls, bqm: dimod.BinaryQuadraticModel) -> Qubo:
