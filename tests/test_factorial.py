@@ -259,3 +259,33 @@ run = "{data}/runs/2wiki_dev_own_bm25.jsonl"
     assert means["submodular"]["gold_doc_coverage"] == pytest.approx(0.6635, abs=5e-5)
     assert means["submodular"]["recall@5"] == pytest.approx(0.7460, abs=5e-5)
     assert means["focused"]["answer_in_context_p1"] == pytest.approx(0.4615, abs=5e-3)
+
+
+def test_evaluate_writes_the_rows_of_an_experiment(config, tmp_path):
+    rows = run_experiment(read_experiment(config())).rows.where(retriever="chunk")
+    table = evaluate(
+        tmp_path / "questions.jsonl", policies=["focused", "submodular"], budgets=[40, 80], measure="p1",
+        retriever="tfidf", pool="file",
+    ).table  # fmt: skip
+    left, right = (dict(t.where(policy="focused", budget=40).columns) for t in (rows, table))
+    assert set(left) - set(right) == {"seed", "config"}
+    for name in right.keys() - {"retriever"}:
+        np.testing.assert_array_equal(left[name], right[name])
+    assert set(table.distinct("bucket")) > {"bridge"}
+
+
+def test_the_command_line_writes_rows_with_answers(config, tmp_path, capsys):
+    config()
+    questions, out, answers = (tmp_path / name for name in ("questions.jsonl", "rows.csv", "answers.jsonl"))
+    command = ["evaluate", str(questions), "--policies", "bridge,naive", "--budget", "40,80", "--rows", str(out)]
+    assert main(command) == 0
+    assert len(Rows.read(out)) == 12 * 2 * 2
+    records = [json.loads(line) for line in questions.read_text().splitlines()]
+    lines = [{"question": record["id"], "prediction": record["answers"][0]} for record in records]
+    answers.write_text("\n".join(map(json.dumps, lines)))
+    assert main([*command, "--answers", str(answers)]) == 0
+    answered = Rows.read(out)
+    assert (answered["f1"] == 1).all()
+    assert set(answered["failure"]) == {"right"}
+    assert main([*command[:-2], "--answers", str(answers)]) == 2
+    assert "--answers belongs to --rows" in capsys.readouterr().err

@@ -22,6 +22,7 @@ from isinglass.diagnosis import (
 from isinglass.diagnosis.trace import append_line, schema
 from isinglass.diagnosis.views import trec_id
 from isinglass.experiments.datasets import Question
+from isinglass.experiments.evaluation import evaluate
 from isinglass.policies import FREE_POLICIES
 from isinglass.records import RecordError
 from openinference.semconv.trace import DocumentAttributes, OpenInferenceSpanKindValues, RerankerAttributes
@@ -207,3 +208,28 @@ def test_rows_under_the_names_of_ragas():
         "reference_contexts": ["c"],
     }
     assert ragas_row("q", []) == {"user_input": "q", "retrieved_contexts": []}
+
+
+def test_evaluate_records_texts_answers_and_gold_when_asked(tmp_path):
+    told, untold = tmp_path / "told.jsonl", tmp_path / "untold.jsonl"
+    command = ["evaluate", SAMPLE, "--policies", "bridge,naive", "--budget", "60", "--limit", "3"]
+    assert main([*command, "--trace", str(told), "--trace-text"]) == 0
+    assert main([*command, "--trace", str(untold)]) == 0
+    for path, texts in ((told, True), (untold, False)):
+        records = list(read_trace(path))
+        assert len(records) == 6
+        for record in records:
+            jsonschema.validate(record, schema(), cls=jsonschema.Draft202012Validator)
+            assert record["dataset"] == "questions"
+            assert len(record["gold"]) >= 1
+            assert ("answers" in record) == ("query" in record) == ("title" in record["sources"][0]) == texts
+    assert main([*command, "--trace-text"]) == 2
+
+
+def test_a_variant_is_traced_under_its_own_name(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    evaluate(SAMPLE, policies=["mmr"], budgets=60, variants={"keen": ("mmr", {"relevance_weight": 0.9})}, trace=path)
+    assert {(record["policy"], record.get("variant")) for record in read_trace(path)} == {
+        ("mmr", None),
+        ("mmr", "keen"),
+    }

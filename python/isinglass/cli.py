@@ -281,7 +281,14 @@ def _evaluate_options(parser: _Parser) -> None:
         "--rows",
         metavar="TABLE",
         type=_output,
-        help="with --config: write one row a question and policy to this .parquet or .csv file; run again, it resumes",
+        help="write one row a question, policy and budget to this .parquet or .csv file, for `isinglass report`; "
+        "with --config, a run that was stopped resumes",
+    )
+    parser.add_argument(
+        "--answers",
+        metavar="ANSWERS",
+        action="append",
+        help="with --rows: a reader's answers (lines with question, prediction and the factors that they hold for)",
     )
     parser.add_argument("--workers", metavar="N", type=_count, default=1, help="with --config: processes (default: 1)")
     parser.add_argument(
@@ -343,6 +350,9 @@ def _evaluate_options(parser: _Parser) -> None:
     parser.add_argument("--backend", default="auto", help="of policies that solve a packing problem")
     parser.add_argument("--keep-going", action="store_true", help="pass over what is faulty, and report it")
     _add_trace(parser)
+    parser.add_argument(
+        "--trace-text", action="store_true", help="with --trace: also the texts and the gold answers, for reports"
+    )
     _add_output(parser)
 
 
@@ -372,17 +382,24 @@ _EVIDENCE_COLUMNS = (
 
 
 def _evaluate(args: argparse.Namespace) -> int:
+    from isinglass.diagnosis import Trace
+    from isinglass.experiments.answers import Answers, with_answers
     from isinglass.experiments.evaluation import evaluate
     from isinglass.experiments.variants import ablations
 
     if args.config is not None:
         return _experiment(args)
-    if not args.files or args.rows is not None:
-        raise ValueError("expected question files, or --config; --rows belongs to --config")
+    if not args.files:
+        raise ValueError("expected question files, or --config")
     if args.solvers is not None:
         return _compare_solvers(args)
     if args.figure is not None:
         raise ValueError("--figure belongs to --solvers")
+    if args.trace_text and args.trace is None:
+        raise ValueError("--trace-text belongs to --trace")
+    if args.answers and args.rows is None:
+        raise ValueError("--answers belongs to --rows")
+    answers = Answers.read(args.answers) if args.answers else None
     variants = ablations() if args.ablate else {}
     if args.baseline is not None and args.baseline not in (*args.policies, *variants):
         raise ValueError(f"--baseline must be one of --policies ({', '.join(args.policies)}), got {args.baseline!r}")
@@ -406,9 +423,14 @@ def _evaluate(args: argparse.Namespace) -> int:
             backend=args.backend,
             keep_going=args.keep_going,
             limit=args.limit,
-            trace=args.trace,
+            trace=None if args.trace is None else Trace(args.trace, text=args.trace_text),
             progress=progress,
         )
+    rows = evaluation.table
+    if answers is not None and evaluation.ids:
+        rows = with_answers(rows, answers, evaluation.golds)
+    if args.rows is not None:
+        rows.write(args.rows)
     for fault in evaluation.skipped:
         console.note(f"skipped {fault}")
     if evaluation.not_in_run:
@@ -449,6 +471,8 @@ def _experiment(args: argparse.Namespace) -> int:
 
     if args.files:
         raise ValueError(f"--config names its own files, got {args.files[0]} besides")
+    if args.answers:
+        raise ValueError("--config names its own answers, got --answers besides")
     experiment = read_experiment(args.config)
     journal = None if args.rows is None else args.rows.with_name(f"{args.rows.name}.journal")
     with console.Progress("questions") as progress:

@@ -486,6 +486,7 @@ def _record(
                 "start": passage.start,
                 "end": passage.end,
             }
+            | ({"title": passage.title} if text else {})
             for index, passage in enumerate(pool.passages)
         ],
         "stages": {

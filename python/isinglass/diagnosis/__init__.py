@@ -5,6 +5,7 @@ from isinglass.diagnosis.facts import answer_facts, answer_facts_in_context, ans
 from isinglass.diagnosis.ranking import all_gold_at, ndcg_at, recall_at
 from isinglass.diagnosis.scoring import Score, answer_score, joint_score, supporting_fact_score
 from isinglass.diagnosis.sets import SetMeasures, set_measures
+from isinglass.diagnosis.spans import answer_spans
 from isinglass.diagnosis.survival import (
     AnswerInContext,
     AnswersInContexts,
@@ -33,6 +34,7 @@ __all__ = [
     "answer_facts_similarity",
     "answer_in_context",
     "answer_score",
+    "answer_spans",
     "answers_in_contexts",
     "diagnose",
     "distractor_docs",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from isinglass.measure.text import _UNSPACED_CHARACTER
 
-_NO_ASCII_PUNCTUATION = str.maketrans("", "", string.punctuation)
+NO_ASCII_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = frozenset(("a", "an", "the"))
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _NOT_A_SPAN = frozenset(("yes", "no", "noanswer"))
@@ -38,7 +38,7 @@ def normalised_tokens(text: str) -> list[str]:
     A. N. Bala (2026), "A Diagnostic for Budget-Constrained Multi-Hop RAG and When Submodular Evidence Packing
     Improves It".
     """
-    words = text.lower().translate(_NO_ASCII_PUNCTUATION).split()
+    words = text.lower().translate(NO_ASCII_PUNCTUATION).split()
     return [word for word in words if word not in _ARTICLES]
 
 
@@ -62,7 +62,7 @@ def official_tokens(text: str) -> list[str]:
     P. Rajpurkar et al. (2016), "SQuAD: 100,000+ Questions for Machine Comprehension of Text". Z. Yang et al. (2018),
     "HotpotQA: A Dataset for Diverse, Explainable Multi-hop Question Answering".
     """
-    return _ARTICLE.sub(" ", text.lower().translate(_NO_ASCII_PUNCTUATION)).split()
+    return _ARTICLE.sub(" ", text.lower().translate(NO_ASCII_PUNCTUATION)).split()
 
 
 _QUOTES = dict.fromkeys(map(ord, "\u2018\u2019\u201a\u201b\u2032\u02bc\u02b9\u0060\u00b4"), "'")
@@ -94,7 +94,7 @@ def lenient_tokens(text: str) -> list[str]:
     text = _POSSESSIVE.sub("", text)
     text = _POINT.sub(_A_POINT, _GROUP.sub("", text))
     if text.isascii():
-        text = text.replace("-", " ").translate(_NO_ASCII_PUNCTUATION)
+        text = text.replace("-", " ").translate(NO_ASCII_PUNCTUATION)
     else:
         text = "".join(map(_folded, text))
         text = _UNSPACED_CHARACTER.sub(r" \g<0> ", text)

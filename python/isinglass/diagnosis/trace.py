@@ -9,7 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -35,13 +35,26 @@ class Trace:
     bucket : str or callable, optional
         What the question counts under in reports ("short text", "multi-hop"), or a function from its text to that.
     text : bool
-        Also write the question, the candidates and the context. Off by default: traces outlive the right to a text.
+        Also write the question, the titles, the candidates and the context. Off by default: traces outlive the right to
+        a text.
+    dataset : str, optional
+        What the question is from; ids are distinct within it.
+    variant : str, optional
+        What the caller calls the policy with the options it is given, where they are not the default ones.
+    answers : sequence of str, optional
+        Gold answers, written with the texts only.
+    gold : sequence of str or int, optional
+        Ids of the gold documents.
     """
 
     path: str | os.PathLike[str]
     query_id: str | Callable[[str], str] | None = None
     bucket: str | Callable[[str], str] | None = None
     text: bool = False
+    dataset: str | None = None
+    variant: str | None = None
+    answers: Sequence[str] | None = None
+    gold: Sequence[Hashable] | None = None
 
     @classmethod
     def of(cls, given: Trace | str | os.PathLike[str]) -> Trace:
@@ -68,6 +81,13 @@ class Trace:
             "query_id": self.query_id(query) if callable(self.query_id) else self.query_id,
             "bucket": self.bucket(query) if callable(self.bucket) else self.bucket,
         } | record
+        known = {
+            "dataset": self.dataset,
+            "variant": self.variant,
+            "gold": self.gold,
+            "answers": self.answers if self.text else None,
+        }
+        line |= {name: value for name, value in known.items() if value is not None}
         append_line(self.path, json.dumps(line, default=plain))
 
 

@@ -73,7 +73,7 @@ class Answers:
         """The answer of a reader to a row; of several, that which names the most factors."""
         order = sorted(zip(self._named[reader], self.readers[reader]), key=lambda named_table: -len(named_table[0]))
         for named, table in order:
-            if (found := table.get((row["question"], *(row[name] for name in named)))) is not None:
+            if (found := table.get((row["question"], *(row.get(name) for name in named)))) is not None:
                 return found
         return None
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,12 +13,14 @@ from isinglass import backends, diagnosis
 from isinglass.experiments.corpus import Document
 from isinglass.experiments.datasets import Question, oddities, read_questions
 from isinglass.experiments.retrieval import Embed, Retrieve, by_retriever, by_run
+from isinglass.experiments.rows import Rows
 from isinglass.experiments.runs import read_run
 from isinglass.experiments.statistics import Interval, paired_bootstrap
 from isinglass.measure import Passage, Pool, prepare
 from isinglass.measure.candidates import GRAINS
 from isinglass.measure.pool import MEASURES, RENDERS, one_of
 from isinglass.measure.requirements import Labeller, OracleLabeller, evidence_problem, rule_requirements
+from isinglass.measure.text import count_words
 from isinglass.policies import POLICIES, find_policy
 from isinglass.problems import gate
 from isinglass.problems.evidence import EvidenceProblem
@@ -50,6 +52,10 @@ class Evaluation:
         Of the questions processed; see `isinglass.experiments.datasets.oddities`.
     rows : dict of (str, int or None) to dict of str to ndarray, shape (q,)
         For each (policy, budget) and measure, the value of every question; nan where it is not defined.
+    table : Rows
+        The same questions as the table of an experiment: one row a question, policy and budget; see `packed`.
+    golds : dict of (str, str) to tuple of str
+        Gold answers of each (dataset, question) of the table.
     settings : dict
         How it was run.
     """
@@ -60,6 +66,8 @@ class Evaluation:
     not_in_files: int
     oddities: dict[str, int]
     rows: dict[tuple[str, int | None], dict[str, npt.NDArray[np.float64]]]
+    table: Rows
+    golds: dict[tuple[str, str], tuple[str, ...]]
     settings: dict[str, Any]
 
     def means(self, policy: str, budget: int | None) -> dict[str, float | None]:
@@ -176,7 +184,7 @@ def evaluate(
     backend: str = "auto",
     keep_going: bool = False,
     limit: int | None = None,
-    trace: str | os.PathLike[str] | None = None,
+    trace: diagnosis.Trace | str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Retrieve paragraphs for every question of some files, pack them by each policy, and measure the contexts.
@@ -219,8 +227,9 @@ def evaluate(
         Pass over records and questions that fail, and list them in `skipped`.
     limit : int, optional
         Read only the first questions of each file; `pool="file"` is then the paragraphs of those.
-    trace : path, optional
-        A file to which one JSON line is added for every selection, under the question's id, with its type for a bucket.
+    trace : path or Trace, optional
+        A file to which one JSON line is added for every selection, under the question's id, with its type for a bucket
+        and its gold documents. A `Trace` with `text` adds the texts and the gold answers.
     progress : callable, optional
         Called with (questions done, questions in all).
 
@@ -285,11 +294,15 @@ def evaluate(
         (name, size): {} for name in names for size in sizes
     }
     total = sum(len(file.questions) for file in files)
+    table: list[dict[str, Any]] = []
+    golds: dict[tuple[str, str], tuple[str, ...]] = {}
+    of_retrieval = "run" if run is not None else retriever
     done = 0
     for file in files:
+        dataset = dataset_name(file.path)
         for question in file.questions:
             try:
-                measured = dict(_measured(question, file.retrieve(question), plan))
+                measured, records = _measured(question, file.retrieve(question), replace(plan, dataset=dataset))
             except ValueError as error:
                 fault = RecordError(file.path, 0, f"question {question.id!r}: {error}")
                 if not keep_going:
@@ -297,6 +310,8 @@ def evaluate(
                 skipped.append(fault)
             else:
                 processed.append(question)
+                golds[dataset, question.id] = question.answers
+                table.extend({"dataset": dataset, "retriever": of_retrieval} | record for record in records)
                 for key, values in measured.items():
                     for name, value in values.items():
                         rows[key].setdefault(name, []).append(value)
@@ -313,6 +328,8 @@ def evaluate(
             key: {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
             for key, columns in rows.items()
         },
+        table=Rows.of(table),
+        golds=golds,
         settings={
             "budgets": list(sizes),
             "measure": measure,
@@ -321,7 +338,7 @@ def evaluate(
             "max_passages": max_passages,
             "requirements": requirements if isinstance(requirements, str) else _named(requirements),
             "counter": MEASURES[measure].counter.name,
-            "retriever": "run" if run is not None else retriever,
+            "retriever": of_retrieval,
             "pool": pool or ("own" if run is None else None),
             "top_k": depth,
             "backend": backend,
@@ -339,26 +356,87 @@ class Plan:
     candidates: str | None
     depth: int | None
     backend: str
-    trace: str | os.PathLike[str] | None
+    trace: diagnosis.Trace | str | os.PathLike[str] | None
     render: str | None = None
     max_passages: int | None = None
     requirements: Labeller | str = "rules"
     variants: Mapping[str, Variant] = field(default_factory=dict)
+    dataset: str | None = None
+
+
+def dataset_name(path: str | Path) -> str:
+    """Name of the data set that a question file holds: the file's, up to the first dot."""
+    return Path(path).name.partition(".")[0]
 
 
 def _measured(
     question: Question, retrieved: Sequence[Document], plan: Plan
-) -> Iterator[tuple[tuple[str, int | None], Values]]:
-    """The measures of each (policy, budget) on one question."""
+) -> tuple[dict[tuple[str, int | None], Values], list[dict[str, Any]]]:
+    """The measures of each (policy, budget) on one question, and its rows."""
     found = [document.name for document in retrieved]
     gold = question.gold_documents
+    depths = sorted({*DEPTHS, plan.depth or max(DEPTHS)})
     ranking: Values = {}
-    for k in sorted({*DEPTHS, plan.depth or max(DEPTHS)}):
+    for k in depths:
         ranking[f"recall@{k}"] = diagnosis.recall_at(found, gold, k)
         ranking[f"all_gold@{k}"] = diagnosis.all_gold_at(found, gold, k)
-    evidence = EvidenceMeasures(question, retrieved, plan.requirements)
-    for name, budget, picked, pool in selections(question, retrieved, plan):
-        yield (name, budget), ranking | _survival(question, picked) | evidence.of(picked, pool)
+    measured: dict[tuple[str, int | None], Values] = {}
+    rows = []
+    for row, picked, evidence in packed(question, retrieved, plan, depths):
+        measured[row["policy"], row["budget"]] = ranking | _survival(question, picked) | evidence
+        rows.append(row)
+    return measured, rows
+
+
+def packed(
+    question: Question, retrieved: Sequence[Document], plan: Plan, depths: Sequence[int], *, facts: bool = False
+) -> Iterator[tuple[dict[str, Any], Selected, Values]]:
+    """What each policy of a plan makes of a question at each budget.
+
+    Parameters
+    ----------
+    question : Question
+    retrieved : sequence of Document
+    plan : Plan
+    depths : sequence of int
+        Of the columns of the retrieved list.
+    facts : bool
+        Also measure the facts of long answers.
+
+    Yields
+    ------
+    row : dict
+        Of an experiment's table: the question with its bucket (the data set's own type), the policy and budget, what
+        `isinglass.diagnose` measures, the measures of the evidence, and features of the retrieval.
+    picked : Selected
+    evidence : dict
+        The measures of the evidence, None where one is not defined.
+    """
+    passages = as_retrieved(retrieved)
+    measures = EvidenceMeasures(question, retrieved, plan.requirements)
+    of_retrieval = {
+        "question_tokens": count_words(question.question),
+        "retrieved_tokens": sum(count_words(document.text) for document in retrieved),
+        "hits": sum(len(document.hits) for document in retrieved),
+    }
+    made = list(selections(question, retrieved, plan))
+    many = len(made)
+    contexts = [picked for _, _, picked, _ in made]
+    diagnoses = diagnosis.diagnose(contexts, [question] * many, [passages] * many, depths=depths, facts=facts)
+    for (policy, budget, picked, pool), diagnosed in zip(made, diagnoses):
+        evidence = measures.of(picked, pool)
+        strongest = np.sort(pool.relevance)[::-1]
+        named = diagnosed.as_dict()
+        del named["id"]
+        row = {
+            "question": question.id, "bucket": question.type, "policy": policy, "budget": budget,
+            **{name: value for name, value in (named | evidence).items() if value is not None},
+            **of_retrieval,
+            "candidates": len(pool),
+            "top_relevance": float(strongest[0]) if len(pool) else 0.0,
+            "relevance_margin": float(strongest[0] - strongest[:10].mean()) if len(pool) else 0.0,
+        }  # fmt: skip
+        yield row, picked, evidence
 
 
 def selections(
@@ -369,7 +447,12 @@ def selections(
     hits = None
     if any(document.hits for document in retrieved):
         hits = [document.hits or (document.text,) for document in retrieved]
-    where = None if plan.trace is None else diagnosis.Trace(plan.trace, query_id=question.id, bucket=question.type)
+    where = None
+    if plan.trace is not None:
+        where = replace(
+            diagnosis.Trace.of(plan.trace), query_id=question.id, bucket=question.type, dataset=plan.dataset,
+            answers=question.answers, gold=question.gold_documents,
+        )  # fmt: skip
     labeller = _labeller(question, retrieved, plan.requirements)
     pools: dict[tuple[str | None, str], Pool] = {}
     for name in plan.policies:
@@ -395,7 +478,8 @@ def selections(
         for budget in plan.budgets:
             # No context costs more than all candidates together.
             tokens = int(pool.costs.sum()) + pool.fixed_cost if budget is None else budget
-            yield name, budget, select_from(pool, tokens, policy=kind, trace=where, **options), pool
+            named = where if where is None or name == kind else replace(where, variant=name)
+            yield name, budget, select_from(pool, tokens, policy=kind, trace=named, **options), pool
 
 
 def as_retrieved(retrieved: Sequence[Document]) -> list[Passage]:

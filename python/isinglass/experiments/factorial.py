@@ -17,20 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isinglass.diagnosis.diagnosing import diagnose
 from isinglass.diagnosis.scoring import RULES
 from isinglass.diagnosis.trace import append_line, text_hash
 from isinglass.experiments.answers import Answers, with_answers, with_oracle, with_router
 from isinglass.experiments.corpus import Document
 from isinglass.experiments.datasets import Question, oddities, read_questions
-from isinglass.experiments.evaluation import DEPTHS, EvidenceMeasures, Plan, as_retrieved, selections
+from isinglass.experiments.evaluation import DEPTHS, Plan, dataset_name, packed
 from isinglass.experiments.retrieval import GRAPHS, POOLS, RETRIEVERS, Retrieve, by_retriever, by_run
 from isinglass.experiments.rows import Rows
 from isinglass.experiments.runs import read_run
 from isinglass.experiments.variants import BestFixed, best_fixed, read_variant
 from isinglass.measure.candidates import GRAINS
 from isinglass.measure.pool import MEASURES, RENDERS, one_of
-from isinglass.measure.text import count_words
 from isinglass.policies import POLICIES, find_policy
 from isinglass.problems import gate
 from isinglass.records import RecordError, read_records
@@ -349,7 +347,7 @@ def run_experiment(
     for path in experiment.files:
         questions, faults = read_questions(path, keep_going=keep_going)
         skipped.extend(faults)
-        dataset = Path(path).name.partition(".")[0]
+        dataset = dataset_name(path)
         if dataset in distinct:
             raise ValueError(f"files must have names of their own, got {dataset!r} twice")
         distinct[dataset] = {}
@@ -403,9 +401,9 @@ def run_experiment(
             own.shutdown(cancel_futures=True)
     if progress is not None:
         progress(len(results), total)
-    packed = Rows.of(row for key in order if not isinstance(found := results[key], str) for row in found)
+    table = Rows.of(row for key in order if not isinstance(found := results[key], str) for row in found)
     golds = {(dataset, question.id): question.answers for dataset, _, drawn, _ in samples for question in drawn}
-    completed = _completed(experiment, packed, golds)
+    completed = _completed(experiment, table, golds)
     failed = tuple(found for key in order if isinstance(found := results[key], str))
     counts = {name: len(held) for name, held in distinct.items()}
     odd = {name: oddities(held.values()) for name, held in distinct.items()}
@@ -449,36 +447,12 @@ def _packed(
 def _pack(task: _Task) -> list[dict[str, Any]] | ValueError:
     """The rows of one question under one retriever, or the error: it must travel between processes as a value."""
     dataset, seed, retriever, _ = task.key
-    question, retrieved = task.question, as_retrieved(task.retrieved)
-    of_retrieval = {
-        "question_tokens": count_words(question.question),
-        "retrieved_tokens": sum(count_words(document.text) for document in retrieved),
-        "hits": sum(len(document.hits) for document in task.retrieved),
-    }
-    rows = []
-    evidence = EvidenceMeasures(question, task.retrieved, task.plan.requirements)
+    level = {"dataset": dataset, "seed": seed, "retriever": retriever}
     try:
-        for policy, budget, picked, pool in selections(question, task.retrieved, task.plan):
-            measured = diagnose(
-                picked, question, retrieved, depths=sorted(set(task.depths)), facts=task.facts
-            ).as_dict()
-            del measured["id"]
-            strongest = np.sort(pool.relevance)[::-1]
-            rows.append(
-                {
-                    "dataset": dataset, "seed": seed, "retriever": retriever, "question": question.id,
-                    "policy": policy, "budget": budget,
-                    **{name: value for name, value in measured.items() if value is not None},
-                    **{name: value for name, value in evidence.of(picked, pool).items() if value is not None},
-                    **of_retrieval,
-                    "candidates": len(pool),
-                    "top_relevance": float(strongest[0]) if len(pool) else 0.0,
-                    "relevance_margin": float(strongest[0] - strongest[:10].mean()) if len(pool) else 0.0,
-                }
-            )  # fmt: skip
+        made = packed(task.question, task.retrieved, task.plan, sorted(set(task.depths)), facts=task.facts)
+        return [level | row for row, _, _ in made]
     except ValueError as error:
         return error
-    return rows
 
 
 def _retrieve(

@@ -14,7 +14,7 @@ PAIRED = ("dataset", "seed", "question")
 """Columns that say which question of which sample a row is of; those that a table has."""
 
 
-TEXTS = ("dataset", "question", "policy", "retriever", "reader", "failure", "config")
+TEXTS = ("dataset", "question", "policy", "retriever", "reader", "failure", "config", "bucket")
 """Columns of texts, even where all of them look like numbers."""
 
 
