@@ -95,6 +95,23 @@ void register_bridge(py::module_& m) {
            }),
            strict("properties"), strict("folded"), strict("expansion"));
 
+  py::class_<WordNumbers>(m, "WordNumbers")
+      .def(py::init([](bool ascii_words) { return WordNumbers(ascii_words ? WordRule::ascii : WordRule::unicode); }),
+           py::arg("ascii_words"))
+      .def(
+          "encode",
+          [](WordNumbers& self, const py::list& texts, const CharacterTable* table) {
+            Strings strings;
+            std::vector<std::int64_t> numbers, starts{0};
+            for (py::handle text : texts) {
+              self.encode(strings.view(text), table, numbers);
+              starts.push_back(static_cast<std::int64_t>(numbers.size()));
+            }
+            return py::make_tuple(to_array<std::int64_t>(numbers), to_array<std::int64_t>(starts));
+          },
+          py::arg("texts"), py::arg("table").none(true))
+      .def_property_readonly("words", &WordNumbers::words);
+
   py::class_<Bridge>(m, "Bridge")
       .def(py::init([](const py::tuple& given, bool ascii_words, const CharacterTable* table) {
              Strings strings;

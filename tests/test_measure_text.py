@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from isinglass.measure import calibrate, count_ascii_words, count_words, sentences, words
+from isinglass.measure.lexical import Vocabulary
 from isinglass.measure.text import Counter, ascii_words, published_sentences
 
 
@@ -33,6 +34,23 @@ from isinglass.measure.text import Counter, ascii_words, published_sentences
 def test_words_of_any_script(text: str, expected: list[str]) -> None:
     assert words(text) == expected
     assert count_words(text) == len(expected)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_texts_are_numbered_by_the_same_words(seed: int) -> None:
+    """The native words are those of `words` and `ascii_words`, over characters of every kind."""
+    rng = np.random.default_rng(seed)
+    blocks = [(0x20, 0x7F), (0x80, 0x600), (0x600, 0x1100), (0x1100, 0x3100), (0x3100, 0x20000), (0x20000, 0x110000)]
+    alphabet = [chr(rng.integers(*blocks[i])) for i in rng.choice(len(blocks), 60, p=[0.3, 0.25, 0.15, 0.1, 0.1, 0.1])]
+    alphabet += list(" .a\u0301\u200d\u00df\u0130\ud800\u212a_'")
+    texts = ["".join(rng.choice(alphabet, size=40)) for _ in range(50)] + ["", "plain ASCII, 2nd Text"]
+    for ascii_only, rule in ((False, words), (True, ascii_words)):
+        vocabulary = Vocabulary(ascii_only)
+        encoded = vocabulary.encode(texts)
+        number = vocabulary.number
+        assert list(number.values()) == list(range(len(number)))
+        assert encoded == [[number[word] for word in rule(text)] for text in texts]
+        assert list(number) == list(dict.fromkeys(word for text in texts for word in rule(text)))
 
 
 def test_published_tokens_are_ascii_runs() -> None:

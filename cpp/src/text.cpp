@@ -190,6 +190,38 @@ std::vector<Stem> stop_words() {
   return stems;
 }
 
+/// Collects all characters of one word, folded, as UTF-8.
+class SpelledWord {
+ public:
+  void add(std::uint32_t c, bool /*digit*/) {
+    if (c < 0x80) {
+      spelled_.push_back(static_cast<char>(c));
+      return;
+    }
+    const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    constexpr std::array<std::uint32_t, 4> kLead{0, 0xc0, 0xe0, 0xf0};
+    spelled_.push_back(static_cast<char>(kLead[static_cast<std::size_t>(more)] | c >> (6 * more)));
+    for (int i = more - 1; i >= 0; --i) spelled_.push_back(static_cast<char>(0x80 | (c >> (6 * i) & 0x3f)));
+  }
+  void add_ascii(const char* run, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) spelled_.push_back(kAsciiWord[static_cast<unsigned char>(run[i])]);
+  }
+  void mark_unspaced() { unspaced_ = true; }
+  void mark_capital() {}
+  bool empty() const { return spelled_.empty(); }
+  bool unspaced() const { return unspaced_; }
+  std::string_view take() {
+    taken_.swap(spelled_);
+    spelled_.clear();
+    unspaced_ = false;
+    return taken_;
+  }
+
+ private:
+  std::string spelled_, taken_;
+  bool unspaced_ = false;
+};
+
 /// Yields the folded characters of a text, a run of white space as one blank.
 class FoldedStream {
  public:
@@ -237,6 +269,18 @@ bool is_content(const Word& word, WordRule rule) {
   static const std::vector<Stem> stops = stop_words();  // none is longer than a stem
   if (word.length <= 2 && (rule == WordRule::ascii || !(word.digits || word.unspaced))) return false;
   return word.length > 5 || std::find(stops.begin(), stops.end(), word.stem) == stops.end();
+}
+
+void WordNumbers::encode(std::string_view text, const CharacterTable* table, std::vector<std::int64_t>& numbers) {
+  SpelledWord builder;
+  build_words(text, rule_, table, builder, [&](std::string_view word) {
+    auto found = numbers_.find(word);
+    if (found == numbers_.end()) {
+      found = numbers_.emplace(std::string(word), static_cast<std::int64_t>(words_.size())).first;
+      words_.push_back(found->first);
+    }
+    numbers.push_back(found->second);
+  });
 }
 
 bool equal_folded(std::string_view a, std::string_view b, const CharacterTable* table) {

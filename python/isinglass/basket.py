@@ -154,12 +154,13 @@ class Basket:
 
     def record(self, surplus: str) -> tuple[Entry, ...]:
         """An entry for every candidate; `surplus` is the reason of one that would fit and was still not taken."""
-        winner = {int(self.pool.first_copy[i]): i for i in self.order}
+        first_copy, original, costs = (a.tolist() for a in (self.pool.first_copy, self.original, self.costs))
+        winner = {first_copy[i]: i for i in self.order}
         return tuple(
             Entry(
-                self._reason(i, winner.get(int(self.pool.first_copy[i]), int(self.original[i])), surplus),
+                self._reason(i, winner.get(first_copy[i], original[i]), surplus),
                 self.gains.get(i),
-                int(self.costs[i]),
+                costs[i],
                 self.pool.ids[i],
                 self.earned.get(i, ""),
             )

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,16 +34,13 @@ class TokenNumbers {
   void add_token(std::string_view token, std::vector<std::int32_t>& numbers);
 
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
   /// Takes the last run of word characters out, if it is an article at a word boundary.
   void end_word(std::vector<std::int32_t>& numbers);
   void end_token(std::vector<std::int32_t>& numbers);
 
   Articles articles_;
   const CharacterTable* table_;
-  std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>> numbers_;
+  std::unordered_map<std::string, std::int32_t, ViewHash, std::equal_to<>> numbers_;
   std::string token_;
   std::size_t word_begin_ = 0;
 };

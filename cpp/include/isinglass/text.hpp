@@ -4,8 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace isinglass {
@@ -162,10 +166,10 @@ class WordBuilder {
   Word word_;
 };
 
-/// visit(word) for each word of `text`. `table` may be null where the rule is `ascii` or the text is.
-template <class Visit>
-void for_each_word(std::string_view text, WordRule rule, const CharacterTable* table, Visit&& visit) {
-  WordBuilder word;
+/// visit(word) for each word of `text`, as `word` builds it. `table` may be null where the rule is `ascii` or the text
+/// is.
+template <class Builder, class Visit>
+void build_words(std::string_view text, WordRule rule, const CharacterTable* table, Builder& word, Visit&& visit) {
   const auto end = [&] {
     if (!word.empty()) visit(word.take());
   };
@@ -203,5 +207,33 @@ void for_each_word(std::string_view text, WordRule rule, const CharacterTable* t
   }
   end();
 }
+
+/// visit(Word) for each word of `text`. `table` as in `build_words`.
+template <class Visit>
+void for_each_word(std::string_view text, WordRule rule, const CharacterTable* table, Visit&& visit) {
+  WordBuilder word;
+  build_words(text, rule, table, word, std::forward<Visit>(visit));
+}
+
+/// Lets a hash map keyed by strings be asked by views.
+struct ViewHash : std::hash<std::string_view> {
+  using is_transparent = void;
+};
+
+/// Numbers the distinct words of texts, from 0, in order of first use.
+class WordNumbers {
+ public:
+  explicit WordNumbers(WordRule rule) : rule_(rule) {}
+
+  /// Appends the numbers of the words of `text`, which is in normal form C. `table` as in `build_words`.
+  void encode(std::string_view text, const CharacterTable* table, std::vector<std::int64_t>& numbers);
+  /// The words by their numbers, folded.
+  const std::vector<std::string>& words() const { return words_; }
+
+ private:
+  WordRule rule_;
+  std::unordered_map<std::string, std::int64_t, ViewHash, std::equal_to<>> numbers_;
+  std::vector<std::string> words_;
+};
 
 }  // namespace isinglass

@@ -360,9 +360,10 @@ def bridge_pool(pool: Pool, allowed: NDArray[np.bool_] | None = None) -> PooledB
         order = order[allowed[order]]
     pieces: list[list[str]] = [[] for _ in pool.passages]
     spans: dict[int, list[Span]] = {i: [] for i in range(len(pool.passages))}
+    passage, places = pool.passage.tolist(), pool.spans.tolist()
     for i in order.tolist():
-        pieces[pool.passage[i]].append(pool.texts[i])
-        spans[int(pool.passage[i])].append((int(pool.spans[i, 0]), int(pool.spans[i, 1])))
+        pieces[passage[i]].append(pool.texts[i])
+        spans[passage[i]].append((places[i][0], places[i][1]))
     texts, table = _normal(pool.query, _arranged(pool.passages), published, {}, pieces)
     core = _core.Bridge(texts, published, table)
     kept = core.kept_as

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from isinglass import _core
+from isinglass.measure.characters import character_table
 
 Word = TypeVar("Word")
 IntArray = NDArray[np.int64]
@@ -19,16 +24,32 @@ LARGEST_MATRIX = 4 << 30
 
 
 class Vocabulary:
-    """Numbers for words, in order of first use."""
+    """Numbers for words, in order of first use.
 
-    def __init__(self, words: Callable[[str], list[str]]) -> None:
-        self._words = words
-        self.number: dict[str, int] = {}
+    Parameters
+    ----------
+    ascii_words : bool
+        Which rule makes the words: `measure.text.ascii_words`, or `measure.text.words`.
+    """
 
-    def encode(self, text: str) -> list[int]:
-        """Word numbers of `text`, in order."""
-        number = self.number
-        return [number.setdefault(word, len(number)) for word in self._words(text)]
+    def __init__(self, ascii_words: bool) -> None:
+        self._ascii_words = ascii_words
+        self._core = _core.WordNumbers(ascii_words)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Word numbers of each text, in order."""
+        given, table = list(texts), None
+        if not (self._ascii_words or all(map(str.isascii, given))):
+            table = character_table()
+            given = [text if text.isascii() else unicodedata.normalize("NFC", text) for text in given]
+        numbers, starts = self._core.encode(given, table)
+        flat, bounds = numbers.tolist(), starts.tolist()
+        return [flat[a:b] for a, b in pairwise(bounds)]
+
+    @property
+    def number(self) -> dict[str, int]:
+        """The number of every word so far."""
+        return {word: i for i, word in enumerate(self._core.words)}
 
 
 def overlap(a: AbstractSet[Word], b: AbstractSet[Word]) -> float:
@@ -60,7 +81,7 @@ class WordCounts:
     def of(cls, texts: Sequence[Sequence[int]], size: int) -> WordCounts:
         """Counts of encoded texts over a vocabulary of `size` words."""
         lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-        flat = np.fromiter((word for text in texts for word in text), dtype=np.int64, count=int(lengths.sum()))
+        flat = np.array(list(chain.from_iterable(texts)), dtype=np.int64)
         rows = np.repeat(np.arange(len(texts)), lengths)
         keys, count = np.unique(rows * size + flat, return_counts=True)
         row_start = np.searchsorted(keys, np.arange(len(texts) + 1) * size)

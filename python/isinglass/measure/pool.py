@@ -344,20 +344,21 @@ def prepare(
     if hits is not None and len(hits) != len(given):
         raise ValueError(f"hits must have an entry for each of {len(given)} passages, got {len(hits)}")
 
-    vocabulary = Vocabulary(rules.words)
-    vocabulary.encode(query)
+    vocabulary = Vocabulary(rules.published)
+    vocabulary.encode([query])
     question = tuple(vocabulary.number)
     # The published cut and limit belong to the published candidates, which are windows.
     windows = rules.published and grain == "windows"
     cuts = cut(given, grain, rules.sentences if windows else cut_sentences, vocabulary, rules.published)
-    titles = [vocabulary.encode(passage.title or "") for passage in given]
+    titles = vocabulary.encode([passage.title or "" for passage in given])
     hit_words = _hits(given, cuts, hits, vocabulary)
 
     passage = np.array([c.passage for c in cuts], dtype=np.int64)
     document = _numbers([i if p.doc is None else ("doc", p.doc) for i, p in enumerate(given)])
     terms = tuple(word for word in question if rules.is_content_word(word))
-    columns = [vocabulary.number[word] for word in terms]
-    counts = WordCounts.of([c.words for c in cuts], len(vocabulary.number))
+    number = vocabulary.number
+    columns = [number[word] for word in terms]
+    counts = WordCounts.of([c.words for c in cuts], len(number))
     coverage = counts.presence(columns)
     vectors = _vectors(given, cuts, grain, embed, embed_titles)
     asked_vector = None if embed is None or vectors is None else _query_vector(query, vectors, embed)
@@ -366,9 +367,9 @@ def prepare(
     if given and given[0].score is not None:
         relevance = np.array([given[c.passage].score for c in cuts], dtype=np.float64)
     elif rules.published:
-        relevance = published_relevance(cuts, asked, [frozenset(title) for title in titles], hit_words, document)
+        relevance = published_relevance(cuts, asked, [frozenset(title) for title in titles], hit_words(), document)
     else:
-        in_title = WordCounts.of(titles, len(vocabulary.number)).presence(columns)
+        in_title = WordCounts.of(titles, len(number)).presence(columns)
         of_passage = 0.25 * matched_share(in_title, coverage) + 0.05 / (1 + document)
         match = matched_share(coverage, coverage) if embed is None else _cosine_with(asked_vector, vectors)
         relevance = match + of_passage[passage]
@@ -412,7 +413,7 @@ def prepare(
         counts=counts.take(order),
         _vectors=None if vectors is None else (lambda: vectors()[order]),
         _asked=asked_vector,
-        _centre_relevance=lambda: centre_relevance(cuts, asked, hit_words, document)[order],
+        _centre_relevance=lambda: centre_relevance(cuts, asked, hit_words(), document)[order],
     )
 
 
@@ -427,14 +428,21 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
 
 def _hits(
     given: Sequence[Passage], cuts: Sequence[Candidate], hits: Sequence[Sequence[str]] | None, vocabulary: Vocabulary
-) -> list[list[frozenset[int]]]:
-    """Word sets of the texts by which each passage was retrieved: by default its own, all of its centres together."""
-    if hits is not None:
-        return [[frozenset(vocabulary.encode(text)) for text in texts] for texts in hits]
-    own: list[set[int]] = [set() for _ in given]
-    for candidate in cuts:
-        own[candidate.passage].update(*candidate.centres)
-    return [[frozenset(words)] for words in own]
+) -> Callable[[], list[list[frozenset[int]]]]:
+    """A function to the word sets of the texts by which each passage was retrieved: by default its own, all of its
+    centres together."""
+    encoded = None if hits is None else [[frozenset(words) for words in vocabulary.encode(texts)] for texts in hits]
+
+    @cache
+    def hit_words() -> list[list[frozenset[int]]]:
+        if encoded is not None:
+            return encoded
+        own: list[set[int]] = [set() for _ in given]
+        for candidate in cuts:
+            own[candidate.passage].update(*candidate.centres)
+        return [[frozenset(words)] for words in own]
+
+    return hit_words
 
 
 def _numbers(keys: Sequence[Hashable]) -> IntArray:

@@ -67,6 +67,6 @@ def centre_relevance(
         p = candidate.passage
         scores[i] = max(
             max((overlap(centre, hit) for hit in hits[p]), default=0.0) + 0.75 * overlap(centre, question)
-            for centre in candidate.centres
+            for centre in map(frozenset, candidate.centres)
         ) + 0.05 / (1 + rank[p])
     return scores
