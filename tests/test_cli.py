@@ -177,10 +177,29 @@ def test_select_writes_json_to_a_file(run, passages, tmp_path):
     assert json.loads(out.read_text())["text"] == ""
 
 
-def test_an_empty_file_gives_an_empty_context(run, tmp_path):
+def test_an_empty_file_is_nothing_to_do(run, tmp_path):
     path = tmp_path / "empty.txt"
     path.write_text("\n")
-    assert run("select", "-q", "x", "-b", "9", path) == (0, "\n", "")
+    said = "nothing to do: no passage was left to select from\n"
+    assert run("select", "-q", "x", "-b", "9", path) == (1, "\n", said)
+
+
+def test_select_keeps_going_over_faulty_passages(run, tmp_path):
+    path = tmp_path / "passages.jsonl"
+    lines = ['{"text": "Grey Burn feeds Blue Lake."}', '{"txt": "half"', "7", '{"text": "Cats sleep.", "start": -1}']
+    path.write_text("\n".join(lines))
+    asked = ("select", "-q", "What feeds Blue Lake?", "-b", "5", path)
+    code, out, err = run(*asked)
+    assert (code, out) == (2, "")
+    assert "line 2: expected one whole JSON object a line" in err
+    code, out, err = run(*asked, "--keep-going")
+    assert (code, out) == (1, "Grey Burn feeds Blue Lake.\n")
+    assert err.count("skipped ") == 3
+    assert "line 4: passage.start must be >= 0, got -1" in err
+    code, out, _ = run(*asked, "--keep-going", "--json")
+    report = json.loads(out)
+    assert (code, report["skipped"]) == (1, 3)
+    assert [fault["line"] for fault in report["skipped_records"]] == [2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -227,17 +246,17 @@ def test_a_missing_file_is_named(run, tmp_path):
 def test_passages_are_lines_or_json_by_name_or_look(tmp_path, name, content, passages):
     path = tmp_path / name
     path.write_bytes(content.encode())
-    assert read_passages(path) == passages
+    assert read_passages(path).passages == passages
     path.with_suffix(path.suffix + ".gz").write_bytes(gzip.compress(content.encode()))
-    assert read_passages(path.with_suffix(path.suffix + ".gz")) == passages
+    assert read_passages(path.with_suffix(path.suffix + ".gz")).passages == passages
 
 
 def test_the_format_may_be_named(tmp_path):
     path = tmp_path / "p"
     path.write_text('{"text": "A."}\n')
-    assert read_passages(path, "text") == ['{"text": "A."}']
+    assert read_passages(path, "text").passages == ['{"text": "A."}']
     path.write_text('"A."\n')
-    assert read_passages(path, "json") == ["A."]
+    assert read_passages(path, "json").passages == ["A."]
     with pytest.raises(ValueError, match="form must be one of 'auto', 'text', 'json', got 'csv'"):
         read_passages(path, "csv")
 

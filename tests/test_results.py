@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import isinglass as ig
@@ -93,3 +94,14 @@ def test_what_solve_many_refuses() -> None:
         ig.solve_many(PROBLEMS, executor=3)
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="progress and executor exclude each other"):
         ig.solve_many(PROBLEMS, executor=pool, progress=print)
+
+
+def test_the_time_limit_is_of_the_whole_batch_with_an_executor_too():
+    rng = np.random.default_rng(4)
+    problems = [ig.Qubo(rng.integers(-50, 51, size=(120, 120))) for _ in range(6)]
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(1) as pool:
+        results = ig.solve_many(problems, "memetic", seed=1, time_limit=0.5, executor=pool)
+    assert time.perf_counter() - begun < 1.5  # six times .5 would be 3
+    assert [len(result.sample) for result in results] == [120] * 6
+    assert "time_limit" in results.statuses.tolist()

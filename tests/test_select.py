@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from isinglass.diagnosis import openinference_attributes, read_trace
 from isinglass.measure import count_words
 from isinglass.policies import POLICIES
 
@@ -290,3 +291,23 @@ def test_embeddings_of_passages_without_text(policy: str) -> None:
     picked = ig.select("lake", [{"text": ""}], 9, policy=policy, candidates="sentences", embed=lambda t: np.eye(len(t)))
     assert picked.text == ""
     assert picked.record == ()
+
+
+def test_passages_that_share_an_id_are_told_apart(tmp_path):
+    passages = [
+        {"id": "a", "text": "The lake is in Norland."},
+        {"id": "a", "text": "The lake is deep."},
+        {"text": "Fog is wet."},
+        {"id": "2", "text": "The lake is in Norland."},
+        {"id": "a", "text": "The lake is deep."},
+        {"id": "a@1", "text": "The lake is cold."},
+    ]
+    trace = tmp_path / "trace.jsonl"
+    picked = ig.select("Where is the lake?", passages, 100, policy="naive", trace=trace)
+    assert [entry.id for entry in picked.record] == ["a", "a@1@1", "2", "2@3", "a@4", "a@1"]
+    reasons = [entry.reason for entry in picked.record]
+    assert (reasons[3], reasons[4]) == ("duplicate_of:a", "duplicate_of:a@1@1")
+    assert [snippet.id for snippet in picked.snippets].count("a") == 2  # the caller's own names stay
+    (record,) = read_trace(trace)
+    told = openinference_attributes(record)
+    assert len([name for name in told if name.endswith(".document.id")]) == len(passages) + len(picked.snippets)

@@ -200,12 +200,17 @@ def test_attributes_are_those_of_openinference(path):
 
 
 def test_rows_under_the_names_of_ragas():
-    assert ragas_row("q", ["one"], response="r", reference="g", reference_contexts=("c",)) == {
+    row = ragas_row(
+        "q", ["one"], response="r", reference="g", reference_contexts=("c",), context_ids=("a",), reference_ids=("b",)
+    )
+    assert row == {
         "user_input": "q",
         "retrieved_contexts": ["one"],
         "response": "r",
         "reference": "g",
         "reference_contexts": ["c"],
+        "retrieved_context_ids": ["a"],
+        "reference_context_ids": ["b"],
     }
     assert ragas_row("q", []) == {"user_input": "q", "retrieved_contexts": []}
 

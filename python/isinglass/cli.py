@@ -215,6 +215,7 @@ def _select_options(parser: _Parser) -> None:
     parser.add_argument("--order", choices=ORDERS, help="order of the passages in the context")
     parser.add_argument("--separator", help="what stands between two passages")
     parser.add_argument("--format", choices=FORMATS, default="auto", help="how to read FILE")
+    parser.add_argument("--keep-going", action="store_true", help="pass over what is faulty, and report it")
     _add_trace(parser)
     parser.add_argument("--backend", help="of a policy that solves a packing problem")
     _add_output(parser)
@@ -222,6 +223,7 @@ def _select_options(parser: _Parser) -> None:
 
 def _select(args: argparse.Namespace) -> int:
     from isinglass.passage_files import read_passages
+    from isinglass.records import skipped_fields
     from isinglass.selecting import select
 
     options = {
@@ -229,13 +231,17 @@ def _select(args: argparse.Namespace) -> int:
         for name in ("policy", "candidates", "render", "order", "separator", "backend", "trace")
         if (value := getattr(args, name)) is not None
     }
-    passages = read_passages(args.file, args.format)
+    passages, skipped = read_passages(args.file, args.format, keep_going=args.keep_going)
+    for fault in skipped:
+        console.note(f"skipped {fault}")
+    if not passages:
+        console.note("nothing to do: no passage was left to select from")
     try:
         picked = select(args.query, passages, args.budget, measure=args.measure, **options)
     except TypeError as error:  # an option that the policy does not take: our user's word, not our code
         raise ValueError(error) from error
-    _emit(args, _picked(picked), lambda: print(picked.text))
-    return DONE
+    _emit(args, _picked(picked) | skipped_fields(skipped), lambda: print(picked.text))
+    return PARTLY if skipped or not passages else DONE
 
 
 def _picked(picked: Any) -> dict[str, Any]:

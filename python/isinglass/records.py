@@ -4,7 +4,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -31,6 +31,12 @@ class RecordError(ValueError):
 
     def __str__(self) -> str:
         return f"{self.file}, line {self.line}: {self.reason}" if self.line else f"{self.file}: {self.reason}"
+
+
+def skipped_fields(faults: Sequence[RecordError]) -> dict[str, Any]:
+    """What a report says of the records that were passed over: how many, and each with its place and reason."""
+    records = [{"file": fault.file, "line": fault.line, "reason": fault.reason} for fault in faults]
+    return {"skipped": len(records), "skipped_records": records}
 
 
 def read_records(path: str | Path) -> Iterator[tuple[int, Any]]:

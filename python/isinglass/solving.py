@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from typing import Any, Literal
@@ -144,8 +145,11 @@ def solve_many(
             raise TypeError(f"executor must have submit, as of concurrent.futures, got {type(executor).__name__}")
         if progress is not None:
             raise ValueError("progress and executor exclude each other, got both")
+        limit = None if time_limit is None else gate.number("time_limit", time_limit, low=0)
+        # By the clock that processes and machines share; each looks at it when its turn comes.
+        deadline = None if limit is None else time.time() + limit
         futures = [
-            executor.submit(solve, problem, method, backend, seed=s, time_limit=time_limit, threads=1, **keywords)
+            executor.submit(_solve_until, deadline, limit, problem, method, backend, seed=s, threads=1, **keywords)
             for problem, s in zip(batch, seeds, strict=True)
         ]
         return Results([future.result() for future in futures])
@@ -155,3 +159,9 @@ def solve_many(
     else:
         requests = [request._replace(seed=s) for s in seeds]
     return backends.run_many(batch, method, backend, requests, options)
+
+
+def _solve_until(deadline: float | None, limit: float | None, problem: Any, *args: Any, **keywords: Any) -> Result:
+    # No clock that is set back meanwhile makes the limit longer.
+    left = None if deadline is None or limit is None else min(limit, max(0.0, deadline - time.time()))
+    return solve(problem, *args, time_limit=left, **keywords)

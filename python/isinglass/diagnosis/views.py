@@ -101,6 +101,8 @@ def ragas_row(
     response: str | None = None,
     reference: str | None = None,
     reference_contexts: Sequence[str] | None = None,
+    context_ids: Sequence[str] | None = None,
+    reference_ids: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """One row under the column names of ragas; what is not known is left out.
 
@@ -113,6 +115,8 @@ def ragas_row(
         The reader's answer, and the gold one.
     reference_contexts : sequence of str, optional
         Texts of the gold documents.
+    context_ids, reference_ids : sequence of str, optional
+        The documents of `contexts`, and the gold ones.
     """
     row = {
         "user_input": query,
@@ -120,5 +124,7 @@ def ragas_row(
         "response": response,
         "reference": reference,
         "reference_contexts": None if reference_contexts is None else list(reference_contexts),
+        "retrieved_context_ids": None if context_ids is None else list(context_ids),
+        "reference_context_ids": None if reference_ids is None else list(reference_ids),
     }
     return {name: value for name, value in row.items() if value is not None}

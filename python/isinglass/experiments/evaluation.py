@@ -24,7 +24,7 @@ from isinglass.measure.text import count_words
 from isinglass.policies import POLICIES, find_policy
 from isinglass.problems import gate
 from isinglass.problems.evidence import EvidenceProblem
-from isinglass.records import RecordError
+from isinglass.records import RecordError, skipped_fields
 from isinglass.selecting import Selected, select_from
 
 DEPTHS = (1, 2, 5)
@@ -120,10 +120,7 @@ class Evaluation:
         )
         return {
             "questions": len(self.ids),
-            "skipped": len(self.skipped),
-            "skipped_records": [
-                {"file": fault.file, "line": fault.line, "reason": fault.reason} for fault in self.skipped
-            ],
+            **skipped_fields(self.skipped),
             "not_in_run": self.not_in_run,
             "not_in_files": self.not_in_files,
             "oddities": self.oddities,

@@ -31,7 +31,7 @@ from isinglass.measure.candidates import GRAINS
 from isinglass.measure.pool import MEASURES, RENDERS, one_of
 from isinglass.policies import POLICIES, find_policy
 from isinglass.problems import gate
-from isinglass.records import RecordError, read_records
+from isinglass.records import RecordError, read_records, skipped_fields
 
 
 @dataclass(frozen=True)
@@ -284,10 +284,7 @@ class Outcome(NamedTuple):
             "rows": len(self.rows),
             "resumed": self.resumed,
             "failed": list(self.failed),
-            "skipped": len(self.skipped),
-            "skipped_records": [
-                {"file": fault.file, "line": fault.line, "reason": fault.reason} for fault in self.skipped
-            ],
+            **skipped_fields(self.skipped),
             "undefined": {
                 name: int(np.isnan(values).sum())
                 for name, values in self.rows.columns.items()

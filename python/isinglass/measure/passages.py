@@ -71,7 +71,7 @@ def as_passages(passages: Iterable[Any]) -> tuple[Passage, ...]:
     """
     if isinstance(passages, (str, bytes, Mapping)) or not isinstance(passages, Iterable):
         raise TypeError(f"passages must be a sequence of passages, got {type(passages).__name__}")
-    checked = tuple(_passage(given, f"passages[{i}]") for i, given in enumerate(passages))
+    checked = tuple(as_passage(given, f"passages[{i}]") for i, given in enumerate(passages))
     for field in ("score", "embedding"):
         missing = [i for i, passage in enumerate(checked) if getattr(passage, field) is None]
         if missing and len(missing) < len(checked):
@@ -82,7 +82,8 @@ def as_passages(passages: Iterable[Any]) -> tuple[Passage, ...]:
     return checked
 
 
-def _passage(given: Any, where: str) -> Passage:
+def as_passage(given: Any, where: str) -> Passage:
+    """Check one passage; `where` is what faults call it. See `as_passages`."""
     if isinstance(given, str):
         return Passage(given)
     if isinstance(given, Mapping):

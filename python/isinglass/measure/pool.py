@@ -76,7 +76,8 @@ class Pool:
     texts : tuple of str
         Text of each candidate.
     ids : tuple of str
-        Id of the candidate's passage (its position, where it has none), with ``#sentence`` for finer grains.
+        Id of the candidate's passage (its position, where it has none), with ``#sentence`` for finer grains. No two are
+        alike: where passages share an id, each but the first has ``@position`` after it.
     passage : ndarray of int64, shape (n,)
         Position of the passage that each candidate comes from.
     sentence : ndarray of int64, shape (n,)
@@ -341,6 +342,7 @@ def prepare(
         raise ValueError(f"separator must be a string, got {separator!r}")
     one_of("render", render, RENDERS)
     given = as_passages(passages)
+    names = _names(given)
     if hits is not None and len(hits) != len(given):
         raise ValueError(f"hits must have an entry for each of {len(given)} passages, got {len(hits)}")
 
@@ -395,7 +397,10 @@ def prepare(
         render=render,
         separator=separator,
         texts=tuple(cuts[i].text for i in order),
-        ids=tuple(_id(given, cuts[i], grain) for i in order),
+        ids=tuple(
+            names[cuts[i].passage] if grain == "passages" else f"{names[cuts[i].passage]}#{cuts[i].sentence}"
+            for i in order
+        ),
         passage=passage[order],
         sentence=np.array([cuts[i].sentence for i in order], dtype=np.int64),
         spans=np.array([cuts[i].span for i in order], dtype=np.int64).reshape(-1, 2),
@@ -463,10 +468,21 @@ def _beyond_limit(first_copy: IntArray, order: IntArray, limit: int) -> NDArray[
     return ~within[first_copy[order]]
 
 
-def _id(given: Sequence[Passage], candidate: Candidate, grain: str) -> str:
-    own = given[candidate.passage].id
-    name = str(candidate.passage if own is None else own)
-    return name if grain == "passages" else f"{name}#{candidate.sentence}"
+def _names(given: Sequence[Passage]) -> list[str]:
+    """A name for each passage, no two alike: its id, else its position; of one id, a later bearer adds its position."""
+    names = [str(i if passage.id is None else passage.id) for i, passage in enumerate(given)]
+    taken = set(names)
+    if len(taken) == len(names):
+        return names
+    seen: set[str] = set()
+    for i, name in enumerate(names):
+        if name in seen:
+            while name in taken:
+                name = f"{name}@{i}"
+            taken.add(name)
+            names[i] = name
+        seen.add(name)
+    return names
 
 
 def _places(given: Sequence[Passage], cuts: Sequence[Candidate]) -> tuple[IntArray, IntArray]:
