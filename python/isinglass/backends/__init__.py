@@ -62,6 +62,7 @@ class Plan:
 
 _MODULES = {
     "cpu": "isinglass.backends.native",
+    "cuda": "isinglass.backends.cuda",
     "numpy": "isinglass.backends.reference",
     "neal": "isinglass.backends.ocean:NEAL",
     "dwave-tabu": "isinglass.backends.ocean:TABU",

@@ -1,0 +1,76 @@
+// The one interface to a device, with two bodies: driver_cuda.cpp (CUDA runtime) and driver_emulated.cpp (fibers).
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace isinglass::cuda {
+
+/// A kernel as the host sees it; defined by ISINGLASS_KERNEL.
+struct Kernel {
+  const char* name;
+  const void* entry;
+  unsigned most_threads;
+};
+
+struct Shape {
+  unsigned blocks;
+  unsigned threads;  // of a block, a multiple of 32
+  std::size_t shared_bytes = 0;
+};
+
+struct DeviceInfo {
+  std::string name;
+  std::string architecture;  // like sm_90
+  int multiprocessors = 1;
+  std::size_t shared_bytes = 0;  // of one block
+  std::size_t memory = 0;
+};
+
+/// A call to the device failed: the message names the device, what was done, and the error.
+struct DeviceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// More device memory than is free was asked for; thrown before anything is launched. MemoryError in Python.
+struct OutOfDeviceMemory : std::bad_alloc {
+  explicit OutOfDeviceMemory(std::string message_in) : message(std::move(message_in)) {}
+  const char* what() const noexcept override { return message.c_str(); }
+  std::string message;
+};
+
+namespace driver {
+
+/// Why no device can be used; empty when one can.
+std::string unavailable();
+int device_count();
+DeviceInfo info(int device);
+struct Memory {
+  std::size_t free, total;
+};
+Memory memory(int device);
+
+void* allocate(int device, std::size_t bytes);  // 256-byte aligned
+void release(int device, void* memory) noexcept;
+void* allocate_pinned(int device, std::size_t bytes);
+void release_pinned(int device, void* memory) noexcept;
+
+struct Stream;
+Stream* make_stream(int device);
+void release(Stream* stream) noexcept;
+
+/// Enqueued in order; nothing may touch the host ends before `wait`.
+void upload(Stream* stream, void* to, const void* from, std::size_t bytes);
+void download(Stream* stream, void* to, const void* from, std::size_t bytes);
+void launch(Stream* stream, const Kernel& kernel, const Shape& shape, const void* args);
+void wait(Stream* stream);
+
+/// After a failure: true when the device had lost what this process held there, all of it; then the next call starts
+/// anew.
+bool recover(int device) noexcept;
+
+}  // namespace driver
+}  // namespace isinglass::cuda

@@ -1,0 +1,85 @@
+#include "driver_emulated.hpp"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "driver.hpp"
+#include "host_emulation.hpp"
+
+namespace isinglass::cuda::driver {
+namespace {
+
+constexpr std::align_val_t kAlignment{256};
+std::mutex mutex;
+std::map<void*, std::size_t> allocated;
+
+std::size_t used() {
+  std::size_t bytes = 0;
+  for (const auto& [memory, size] : allocated) bytes += size;
+  return bytes;
+}
+
+}  // namespace
+
+EmulatedDevices& emulated_devices() {
+  static EmulatedDevices devices;
+  return devices;
+}
+
+struct Stream {
+  int device;
+};
+
+std::string unavailable() { return emulated_devices().unavailable; }
+int device_count() { return unavailable().empty() ? emulated_devices().count : 0; }
+
+DeviceInfo info(int device) {
+  return {"emulated " + std::to_string(device), "host", 1, emulated_devices().shared_bytes, emulated_devices().memory};
+}
+
+Memory memory(int) {
+  const std::lock_guard lock(mutex);
+  const std::size_t total = emulated_devices().memory, taken = used();
+  return {total > taken ? total - taken : 0, total};
+}
+
+void* allocate(int, std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  void* const memory = ::operator new(bytes, kAlignment);
+  std::memset(memory, emulation::settings().pattern, bytes);
+  allocated[memory] = bytes;
+  return memory;
+}
+
+void release(int, void* memory) noexcept {
+  const std::lock_guard lock(mutex);
+  allocated.erase(memory);
+  ::operator delete(memory, kAlignment);
+}
+
+void* allocate_pinned(int, std::size_t bytes) { return ::operator new(bytes, kAlignment); }
+void release_pinned(int, void* memory) noexcept { ::operator delete(memory, kAlignment); }
+
+Stream* make_stream(int device) { return new Stream{device}; }
+void release(Stream* stream) noexcept { delete stream; }
+
+void upload(Stream*, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+void download(Stream*, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+void launch(Stream* stream, const Kernel& kernel, const Shape& shape, const void* args) {
+  EmulatedDevices& devices = emulated_devices();
+  ++devices.launches;
+  if (!devices.failure.empty()) {
+    throw DeviceError("CUDA device " + std::to_string(stream->device) + ", kernel " + kernel.name + ": " +
+                      std::exchange(devices.failure, {}));
+  }
+  emulation::run(kernel.name, reinterpret_cast<void (*)(const void*)>(const_cast<void*>(kernel.entry)), args,
+                 shape.blocks, shape.threads, shape.shared_bytes);
+}
+
+void wait(Stream*) {}
+bool recover(int) noexcept { return true; }
+
+}  // namespace isinglass::cuda::driver

@@ -1,0 +1,138 @@
+#include "runtime.hpp"
+
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace isinglass::cuda {
+
+void check_device(int device) {
+  if (const std::string reason = driver::unavailable(); !reason.empty()) throw DeviceError(reason);
+  if (device < 0 || device >= driver::device_count()) {
+    throw std::invalid_argument("device must be in 0.." + std::to_string(driver::device_count() - 1) + ", got " +
+                                std::to_string(device));
+  }
+}
+
+/// What batches borrow. It grows and is never shrunk.
+struct Lease {
+  explicit Lease(int device_in)
+      : device(device_in), info(driver::info(device_in)), stream(driver::make_stream(device)) {}
+  ~Lease() {
+    drop();
+    driver::release(stream);
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  void drop() {
+    if (memory != nullptr) driver::release(device, memory);
+    if (pinned != nullptr) driver::release_pinned(device, pinned);
+    memory = pinned = nullptr;
+    memory_bytes = pinned_bytes = 0;
+  }
+
+  int device;
+  DeviceInfo info;
+  driver::Stream* stream;
+  void* memory = nullptr;
+  std::size_t memory_bytes = 0;
+  void* pinned = nullptr;
+  std::size_t pinned_bytes = 0;
+};
+
+namespace {
+
+std::mutex mutex;
+
+/// Leases that no batch holds. They outlive static destruction, when the CUDA runtime may be gone.
+std::vector<Lease*>& parked() {
+  static auto* const leases = new std::vector<Lease*>;
+  return *leases;
+}
+
+Lease* take(int device) {
+  const std::lock_guard lock(mutex);
+  const auto found =
+      std::find_if(parked().begin(), parked().end(), [&](Lease* lease) { return lease->device == device; });
+  if (found == parked().end()) return nullptr;
+  Lease* const lease = *found;
+  parked().erase(found);
+  return lease;
+}
+
+}  // namespace
+
+Batch::Batch(int device) : exceptions_(std::uncaught_exceptions()) {
+  check_device(device);
+  lease_ = take(device);
+  if (lease_ == nullptr) lease_ = new Lease(device);
+}
+
+Batch::~Batch() {
+  if (std::uncaught_exceptions() == exceptions_) {
+    const std::lock_guard lock(mutex);
+    parked().push_back(lease_);
+    return;
+  }
+  // Work may still be under way in what this batch holds, and after a failure the device may be lost.
+  const int device = lease_->device;
+  delete lease_;
+  if (driver::recover(device)) {
+    while (Lease* const lost = take(device)) delete lost;
+  }
+}
+
+const DeviceInfo& Batch::info() const { return lease_->info; }
+
+void Batch::allocate() {
+  const std::size_t moved = inputs_.bytes + outputs_.bytes, needed = moved + scratch_.bytes;
+  if (needed > lease_->memory_bytes) {
+    if (lease_->memory != nullptr) driver::release(lease_->device, std::exchange(lease_->memory, nullptr));
+    lease_->memory_bytes = 0;
+    if (const std::size_t free = driver::memory(lease_->device).free; needed > free) {
+      throw OutOfDeviceMemory("CUDA device " + std::to_string(lease_->device) + " needs " + std::to_string(needed) +
+                              " bytes, has " + std::to_string(free) + " free");
+    }
+    lease_->memory = driver::allocate(lease_->device, needed);
+    lease_->memory_bytes = needed;
+  }
+  if (moved > lease_->pinned_bytes) {
+    if (lease_->pinned != nullptr) driver::release_pinned(lease_->device, std::exchange(lease_->pinned, nullptr));
+    lease_->pinned_bytes = 0;
+    lease_->pinned = driver::allocate_pinned(lease_->device, moved);
+    lease_->pinned_bytes = moved;
+  }
+  device_ = static_cast<std::byte*>(lease_->memory);
+  host_ = static_cast<std::byte*>(lease_->pinned);
+}
+
+void Batch::upload() {
+  if (inputs_.bytes > 0) driver::upload(lease_->stream, device_, host_, inputs_.bytes);
+}
+
+void Batch::download() {
+  if (outputs_.bytes > 0) {
+    driver::download(lease_->stream, host_ + inputs_.bytes, device_ + inputs_.bytes, outputs_.bytes);
+  }
+}
+
+void Batch::launch_bytes(const Kernel& kernel, const Shape& shape, const void* args) {
+  if (shape.blocks == 0) return;
+  if (shape.threads == 0 || shape.threads % 32 != 0 || shape.threads > kernel.most_threads) {
+    throw std::logic_error("kernel " + std::string(kernel.name) + " takes blocks of a multiple of 32 threads, up to " +
+                           std::to_string(kernel.most_threads) + ", got " + std::to_string(shape.threads));
+  }
+  if (shape.shared_bytes > lease_->info.shared_bytes) {
+    throw std::logic_error("kernel " + std::string(kernel.name) + " has " + std::to_string(lease_->info.shared_bytes) +
+                           " bytes of shared memory, got a demand of " + std::to_string(shape.shared_bytes));
+  }
+  driver::launch(lease_->stream, kernel, shape, args);
+}
+
+void Batch::wait() { driver::wait(lease_->stream); }
+
+}  // namespace isinglass::cuda

@@ -1,0 +1,125 @@
+// What batches are written with: memory that lies the same way on both sides, launches, and stops between them. The
+// same code over the CUDA runtime and over the emulation.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "driver.hpp"
+#include "isinglass/control.hpp"
+
+namespace isinglass::cuda {
+
+/// Refuses a device that is not there, by its number. Throws std::invalid_argument, or DeviceError without any device.
+void check_device(int device);
+
+/// Where an array of a batch lies, in bytes.
+template <class T>
+struct Array {
+  std::size_t offset = 0;
+  std::size_t count = 0;
+};
+
+struct Lease;
+
+/// One batch on one device: a stream, device memory and pinned host memory, borrowed from a pool and given back at the
+/// end, so that a second batch of the same shape allocates nothing. Declare every array, then `allocate`, fill the
+/// inputs through `host`, `upload`, `launch`, `download`, `wait`, read the outputs.
+class Batch {
+ public:
+  explicit Batch(int device);
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  /// Copied to the device by `upload`.
+  template <class T>
+  Array<T> input(std::size_t count) {
+    return add<T>(inputs_, count);
+  }
+  /// Copied from the device by `download`.
+  template <class T>
+  Array<T> output(std::size_t count) {
+    return add<T>(outputs_, count);
+  }
+  /// On the device alone.
+  template <class T>
+  Array<T> scratch(std::size_t count) {
+    return add<T>(scratch_, count);
+  }
+
+  /// Throws OutOfDeviceMemory, with the bytes needed and free.
+  void allocate();
+
+  template <class T>
+  std::span<T> host(Array<T> array) const {
+    return {reinterpret_cast<T*>(host_ + base(array.offset) + offset(array.offset)), array.count};
+  }
+  template <class T>
+  T* device(Array<T> array) const {
+    return reinterpret_cast<T*>(device_ + base(array.offset) + offset(array.offset));
+  }
+
+  void upload();
+  /// Checks the block size against the kernel's bound and shared memory against the device's.
+  template <class Args>
+  void launch(const Kernel& kernel, const Shape& shape, const Args& args) {
+    launch_bytes(kernel, shape, &args);
+  }
+  void download();
+  void wait();
+
+  const DeviceInfo& info() const;
+
+ private:
+  // An array's offset holds its section in the two highest bits.
+  static constexpr int kSectionBits = 62;
+  struct Section {
+    std::size_t tag;
+    std::size_t bytes = 0;
+  };
+  template <class T>
+  Array<T> add(Section& section, std::size_t count) {
+    const std::size_t at = section.bytes;
+    section.bytes = padded(at + count * sizeof(T));
+    return {at | section.tag << kSectionBits, count};
+  }
+  static std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+  static std::size_t offset(std::size_t tagged) { return tagged & ((std::size_t{1} << kSectionBits) - 1); }
+  std::size_t base(std::size_t tagged) const {
+    const std::size_t tag = tagged >> kSectionBits;
+    return (tag > 0 ? inputs_.bytes : 0) + (tag > 1 ? outputs_.bytes : 0);
+  }
+  void launch_bytes(const Kernel& kernel, const Shape& shape, const void* args);
+
+  Lease* lease_;
+  Section inputs_{0}, outputs_{1}, scratch_{2};
+  std::byte* host_ = nullptr;
+  std::byte* device_ = nullptr;
+  int exceptions_;
+};
+
+/// launch(first, count) for steps [0, total), in slices that end within about 50 ms each, with a look at the control
+/// after each: `guess` is the first slice, from then on what the last one took decides. A whole that fits the guess is
+/// launched at once and not waited for. Returns the steps that were launched: fewer only if the control stopped.
+template <class Launch>
+std::uint64_t in_slices(Batch& batch, std::uint64_t total, std::uint64_t guess, Control& control, Launch launch) {
+  constexpr double kAim = 0.02, kGrowth = 4;
+  std::uint64_t done = 0, slice = std::max<std::uint64_t>(1, guess);
+  while (done < total) {
+    const std::uint64_t count = std::min(slice, total - done);
+    const double begin = control.seconds();
+    launch(done, count);
+    done += count;
+    if (done == total) break;
+    batch.wait();
+    if (control.stop()) break;
+    const double pace = kAim / std::max(control.seconds() - begin, kAim / kGrowth);
+    slice = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(count) * pace));
+  }
+  return done;
+}
+
+}  // namespace isinglass::cuda
