@@ -4,7 +4,11 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arrays.hpp"
@@ -13,6 +17,7 @@
 #include "isinglass/greedy.hpp"
 #include "isinglass/packing_exact.hpp"
 #include "isinglass/parallel.hpp"
+#include "isinglass/sharded.hpp"
 #include "isinglass/stochastic.hpp"
 
 namespace isinglass {
@@ -20,11 +25,56 @@ namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-/// A packing problem together with the NumPy arrays that it views.
-struct PackingHandle {
+/// A packing problem together with the NumPy arrays that it views. What takes a while to make of them is made by the
+/// first call that needs it, under that call's control, and kept unless that stopped it.
+class PackingHandle {
+ public:
   std::vector<py::object> owners;
-  std::unique_ptr<Embeddings> embeddings;
-  std::unique_ptr<PackingProblem> problem;
+  PackingView view;
+  const float* rows = nullptr;  // of embeddings, (view.n, dimension)
+  std::size_t dimension = 0;
+  std::optional<std::span<const std::int32_t>> sample;  // of their columns
+  bool stores_similarity = false;                       // makes the matrix that they mean
+  int threads = 1;
+
+  std::size_t size() const { return view.n; }
+  bool is_small() const { return rows == nullptr && view.n <= kSmall; }
+
+  /// Never with the GIL held, unless the problem is small: another thread may be at it, and wait for the GIL.
+  std::shared_ptr<const PackingProblem> problem(Control* control) const {
+    const std::lock_guard lock(mutex_);
+    if (made_) return made_;
+    Control unwatched(kNoLimit);
+    Control& watch = control != nullptr ? *control : unwatched;
+    PackingView complete = view;
+    if (rows != nullptr && !matrix_) {
+      if (!embeddings_) {
+        embeddings_ = sample ? std::make_unique<Embeddings>(rows, view.n, dimension, *sample)
+                             : std::make_unique<Embeddings>(rows, view.n, dimension);
+      }
+      if (stores_similarity) {
+        auto matrix = std::make_unique_for_overwrite<float[]>(view.n * view.n);
+        embeddings_->matrix(matrix.get(), threads, watch);
+        if (watch.reason() == StopReason::none) matrix_ = std::move(matrix);
+      }
+    }
+    if (matrix_) {
+      complete.similarity = matrix_.get();
+    } else {
+      complete.embeddings = embeddings_.get();
+    }
+    auto problem = std::make_shared<const PackingProblem>(complete, threads, &watch);
+    if (!problem->unfinished()) made_ = problem;
+    return problem;
+  }
+
+ private:
+  static constexpr std::size_t kSmall = 2048;
+
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<Embeddings> embeddings_;
+  mutable std::unique_ptr<float[]> matrix_;
+  mutable std::shared_ptr<const PackingProblem> made_;
 };
 
 template <class T>
@@ -38,13 +88,14 @@ std::unique_ptr<PackingHandle> make_problem(
     std::int64_t integer_budget, const OptionalArray<double>& relevance, const OptionalArray<float>& similarity,
     const OptionalArray<std::int64_t>& similarity_rows, const OptionalArray<std::int32_t>& similarity_columns,
     const OptionalArray<float>& similarity_values, const OptionalArray<float>& embeddings,
+    const OptionalArray<std::int32_t>& represented, bool store_similarity,
     const OptionalArray<std::int64_t>& coverage_rows, const OptionalArray<std::int32_t>& coverage_terms,
     const OptionalArray<double>& term_weights, const OptionalArray<std::int32_t>& groups, std::size_t num_groups,
     const OptionalArray<std::uint8_t>& allowed, const OptionalArray<std::int32_t>& pinned, std::size_t max_items,
     double relevance_weight, double coverage_weight, double representation_weight, double diversity_weight,
     double facility_location_weight, double saturation, bool unit_normalisation, int threads) {
   auto handle = std::make_unique<PackingHandle>();
-  PackingView view;
+  PackingView& view = handle->view;
   view.costs = vector_view(costs, "costs");
   view.n = view.costs.size();
   view.budget = budget;
@@ -90,25 +141,29 @@ std::unique_ptr<PackingHandle> make_problem(
   keep(groups);
   keep(allowed);
   keep(pinned);
-  if (embeddings && (embeddings->ndim() != 2 || static_cast<std::size_t>(embeddings->shape(0)) != view.n)) {
-    throw std::invalid_argument("embeddings must be of shape (n, d)");
-  }
-  const auto make = [&](Control* control) {
-    handle->problem = std::make_unique<PackingProblem>(view, threads, control);
-  };
+  handle->threads = threads;
   if (embeddings) {
-    controlled(kNoLimit, py::none(), [&](Control& control) {
-      const auto d = static_cast<std::size_t>(embeddings->shape(1));
-      handle->embeddings = std::make_unique<Embeddings>(embeddings->data(), view.n, d);
-      view.embeddings = handle->embeddings.get();
-      make(&control);
-      return 0;
-    });
-  } else {
-    py::gil_scoped_release nogil;
-    make(nullptr);
+    if (embeddings->ndim() != 2 || static_cast<std::size_t>(embeddings->shape(0)) != view.n) {
+      throw std::invalid_argument("embeddings must be of shape (n, d)");
+    }
+    keep(embeddings);
+    keep(represented);
+    handle->rows = embeddings->data();
+    handle->dimension = static_cast<std::size_t>(embeddings->shape(1));
+    handle->stores_similarity = store_similarity;
+    if (represented) {
+      handle->sample = vector_view(represented, "represented");
+      view.targets = handle->sample->size();
+    }
   }
+  if (handle->is_small()) handle->problem(nullptr);
   return handle;
+}
+
+/// use(problem) under a control that hears Ctrl-C.
+template <class Use>
+auto with_problem(const PackingHandle& handle, double time_limit, const py::object& progress, Use use) {
+  return controlled(time_limit, progress, [&](Control& control) { return use(*handle.problem(&control), control); });
 }
 
 /// Answers of one native batch, read by column or one by one.
@@ -158,9 +213,9 @@ CertificateLevel level_of(bool tight) { return tight ? CertificateLevel::tight :
 std::vector<Item> checked_selection(const PackingHandle& handle, const Array<std::int64_t>& selection) {
   std::vector<Item> items;
   for (std::int64_t item : vector_view(selection, "selection")) {
-    if (item < 0 || static_cast<std::size_t>(item) >= handle.problem->size()) {
+    if (item < 0 || static_cast<std::size_t>(item) >= handle.size()) {
       throw std::out_of_range("selection holds " + std::to_string(item) + ", expected an index below " +
-                              std::to_string(handle.problem->size()));
+                              std::to_string(handle.size()));
     }
     items.push_back(static_cast<Item>(item));
   }
@@ -173,46 +228,58 @@ void register_packing(py::module_& m) {
   py::class_<PackingHandle>(m, "PackingCore")
       .def(py::init(&make_problem), py::kw_only(), strict("costs"), py::arg("budget"), strict("integer_costs"),
            py::arg("integer_budget"), strict("relevance"), strict("similarity"), strict("similarity_rows"),
-           strict("similarity_columns"), strict("similarity_values"), strict("embeddings"), strict("coverage_rows"),
-           strict("coverage_terms"), strict("term_weights"), strict("groups"), py::arg("num_groups"), strict("allowed"),
-           strict("pinned"), py::arg("max_items"), py::arg("relevance_weight"), py::arg("coverage_weight"),
-           py::arg("representation_weight"), py::arg("diversity_weight"), py::arg("facility_location_weight"),
-           py::arg("saturation"), py::arg("unit_normalisation"), py::arg("threads"))
+           strict("similarity_columns"), strict("similarity_values"), strict("embeddings"), strict("represented"),
+           py::arg("store_similarity"), strict("coverage_rows"), strict("coverage_terms"), strict("term_weights"),
+           strict("groups"), py::arg("num_groups"), strict("allowed"), strict("pinned"), py::arg("max_items"),
+           py::arg("relevance_weight"), py::arg("coverage_weight"), py::arg("representation_weight"),
+           py::arg("diversity_weight"), py::arg("facility_location_weight"), py::arg("saturation"),
+           py::arg("unit_normalisation"), py::arg("threads"))
       .def_property_readonly("eligible",
                              [](const PackingHandle& self) {
-                               const auto eligible = self.problem->eligible();
-                               return to_array<bool>(std::vector<std::uint8_t>(eligible.begin(), eligible.end()));
+                               const std::vector<std::uint8_t> eligible = with_problem(
+                                   self, kNoLimit, py::none(), [](const PackingProblem& problem, Control&) {
+                                     const auto all = problem.eligible();
+                                     return std::vector<std::uint8_t>(all.begin(), all.end());
+                                   });
+                               return to_array<bool>(eligible);
                              })
       .def(
           "evaluate",
           [](const PackingHandle& self, const Array<std::int64_t>& selection) {
-            return evaluate(*self.problem, checked_selection(self, selection));
+            const std::vector<Item> items = checked_selection(self, selection);
+            return with_problem(self, kNoLimit, py::none(),
+                                [&](const PackingProblem& problem, Control&) { return evaluate(problem, items); });
           },
           strict("selection"))
       .def(
           "spending",
           [](const PackingHandle& self, const Array<std::int64_t>& selection) {
-            const Spending s = spending(self.problem->view(), checked_selection(self, selection));
+            const Spending s = spending(self.view, checked_selection(self, selection));
             return py::make_tuple(s.cost, s.within_budget);
           },
           strict("selection"))
       .def(
           "gain",
           [](const PackingHandle& self, const Array<std::int64_t>& selection, std::int64_t item) {
-            PackingState state;
-            state.reset(*self.problem);
-            for (Item chosen : checked_selection(self, selection)) state.add(chosen);
-            return state.gain(static_cast<Item>(item));
+            const std::vector<Item> items = checked_selection(self, selection);
+            return with_problem(self, kNoLimit, py::none(), [&](const PackingProblem& problem, Control&) {
+              PackingState state;
+              state.reset(problem);
+              for (Item chosen : items) state.add(chosen);
+              return state.gain(static_cast<Item>(item));
+            });
           },
           strict("selection"), py::arg("item"))
       .def(
           "bound",
           [](const PackingHandle& self, const Array<std::int64_t>& selection, bool tight, double time_limit) {
             const std::vector<Item> items = checked_selection(self, selection);
-            const Bound bound = controlled(time_limit, py::none(), [&](Control& control) {
-              return bound_at(*self.problem, items, level_of(tight), control);
-            });
-            return py::make_tuple(bound.value, bound_name(bound.method));
+            const auto [value, bound] =
+                with_problem(self, time_limit, py::none(), [&](const PackingProblem& problem, Control& control) {
+                  return std::pair(evaluate(problem, items),
+                                   bound_at(problem, items, level_of(tight), control, self.threads));
+                });
+            return py::make_tuple(value, bound.value, bound_name(bound.method));
           },
           strict("selection"), py::arg("tight"), py::arg("time_limit"));
 
@@ -269,8 +336,9 @@ void register_packing(py::module_& m) {
       [](const PackingHandle& handle, bool plus_max, bool tight, double time_limit, const py::object& progress,
          bool high_effort, int threads) {
         const GreedyOptions options{.plus_max = plus_max, .high_effort = high_effort, .threads = threads};
-        return controlled(time_limit, progress,
-                          [&](Control& control) { return greedy(*handle.problem, options, level_of(tight), control); });
+        return with_problem(handle, time_limit, progress, [&](const PackingProblem& problem, Control& control) {
+          return greedy(problem, options, level_of(tight), control);
+        });
       },
       py::arg("problem"), py::arg("plus_max"), py::arg("tight"), py::arg("time_limit"), py::arg("progress"),
       py::arg("high_effort") = false, py::arg("threads") = 1);
@@ -286,7 +354,7 @@ void register_packing(py::module_& m) {
           std::vector<std::uint8_t> begun(handles.size(), 0);
           const auto solve = [&](std::size_t i) {
             begun[i] = 1;
-            batch.packings[i] = greedy(*handles[i]->problem, options, level_of(tight), control);
+            batch.packings[i] = greedy(*handles[i]->problem(&control), options, level_of(tight), control);
           };
           parallel_for(handles.size(), threads, control, [&](std::size_t i) {
             solve(i);
@@ -305,8 +373,8 @@ void register_packing(py::module_& m) {
       "pack_exactly",
       [](const PackingHandle& handle, std::size_t node_limit, double time_limit, int threads,
          const py::object& progress) {
-        return controlled(time_limit, progress, [&](Control& control) {
-          return branch_and_bound(*handle.problem, {.node_limit = node_limit, .threads = threads}, control);
+        return with_problem(handle, time_limit, progress, [&](const PackingProblem& problem, Control& control) {
+          return branch_and_bound(problem, {.node_limit = node_limit, .threads = threads}, control);
         });
       },
       py::arg("problem"), py::arg("node_limit"), py::arg("time_limit"), py::arg("threads"), py::arg("progress"));
@@ -314,12 +382,24 @@ void register_packing(py::module_& m) {
       "pack_samples",
       [](const PackingHandle& handle, double epsilon, std::uint64_t seed, bool tight, double time_limit,
          const py::object& progress) {
-        return controlled(time_limit, progress, [&](Control& control) {
-          return stochastic_greedy(*handle.problem, {.epsilon = epsilon, .seed = seed}, level_of(tight), control);
+        return with_problem(handle, time_limit, progress, [&](const PackingProblem& problem, Control& control) {
+          return stochastic_greedy(problem, {.epsilon = epsilon, .seed = seed}, level_of(tight), control);
         });
       },
       py::arg("problem"), py::arg("epsilon"), py::arg("seed"), py::arg("tight"), py::arg("time_limit"),
       py::arg("progress"));
+  m.def(
+      "pack_shards",
+      [](const PackingHandle& handle, std::size_t shards, std::uint64_t seed, int threads, bool tight,
+         double time_limit, const py::object& progress) {
+        const ShardOptions options{.shards = shards, .seed = seed, .threads = threads};
+        return with_problem(handle, time_limit, progress, [&](const PackingProblem& problem, Control& control) {
+          return sharded(problem, options, level_of(tight), control);
+        });
+      },
+      py::arg("problem"), py::arg("shards"), py::arg("seed"), py::arg("threads"), py::arg("tight"),
+      py::arg("time_limit"), py::arg("progress"));
+  m.def("bytes_of_sample_sums", &Embeddings::bytes_of_sample_sums, py::arg("n"), py::arg("columns"));
   m.def(
       "cosine_similarity",
       [](const Array<float>& embeddings, int threads) {

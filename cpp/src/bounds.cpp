@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "isinglass/parallel.hpp"
 #include "relaxation.hpp"
 
 namespace isinglass {
@@ -115,50 +116,97 @@ double total_bound(const PackingProblem& problem) {
   for (Item item : view.pinned) count(static_cast<std::size_t>(item));
   double bound = problem.relevance_scale() * relevance;
   for (double mass : group_mass) bound += problem.diversity_scale() * std::sqrt(mass);
-  // The other terms are at most their whole weight.
+  // The other terms are at most their whole weight; so are those whose sums were stopped.
+  const bool unfinished = problem.unfinished();
   if (problem.coverage_scale() > 0) bound += view.coverage_weight;
-  if (problem.representation_scale() > 0) bound += view.representation_weight;
-  if (problem.facility_scale() > 0) bound += view.facility_location_weight;
+  if (problem.representation_scale() > 0 || unfinished) bound += view.representation_weight;
+  if (problem.facility_scale() > 0 || unfinished) bound += view.facility_location_weight;
   return bound + problem.gain_slack() * static_cast<double>(view.n + 1);
 }
 
 namespace {
 
-/// OPT <= F(S) + the best fractional knapsack of the exact gains at S.
-double exact_online_bound(const PackingProblem& problem, std::span<const Item> selection, Control& control) {
-  PackingState state;
-  state.reset(problem);
-  for (Item item : selection) state.add(item);
-  FractionalKnapsack knapsack;
-  knapsack.reset(problem);
-  std::vector<std::uint8_t> in_set(problem.size(), 0);
-  for (Item item : selection) in_set[static_cast<std::size_t>(item)] = 1;
-  for (std::size_t i = 0; i < problem.size(); ++i) {
-    if (i % 64 == 0 && control.stop()) return std::numeric_limits<double>::infinity();
-    if (problem.eligible()[i] && !in_set[i]) knapsack.push(static_cast<Item>(i), state.gain(static_cast<Item>(i)));
+/// OPT <= F(S) + the best fractional knapsack of the exact gains at S, for growing sets S.
+class OnlineBound {
+ public:
+  OnlineBound(const PackingProblem& problem, int threads, Control& control)
+      : problem_(problem), threads_(threads), control_(control), in_set_(problem.size(), 0) {
+    state_.reset(problem);
+    knapsack_.reset(problem);
   }
-  const double slack = problem.gain_slack() * static_cast<double>(problem.size() + 1);
-  return evaluate(problem, selection) + knapsack.solve() + slack;
-}
+
+  void add(Item item) {
+    state_.add(item);
+    in_set_[static_cast<std::size_t>(item)] = 1;
+    set_.push_back(item);
+  }
+
+  /// Multiply-adds, about, that a bound takes.
+  std::size_t work() const { return problem_.size() * state_.work(); }
+
+  /// Infinite once the control has stopped.
+  double value() {
+    constexpr std::size_t kSlice = 256;
+    const std::size_t n = problem_.size();
+    std::vector<double> gain(n, 0.0);
+    parallel_for((n + kSlice - 1) / kSlice, threads_, control_, [&](std::size_t slice) {
+      Item items[kSlice];
+      double gains[kSlice];
+      std::size_t count = 0;
+      for (std::size_t i = slice * kSlice; i < std::min(n, (slice + 1) * kSlice); ++i) {
+        if (problem_.eligible()[i] && !in_set_[i]) items[count++] = static_cast<Item>(i);
+      }
+      state_.gains({items, count}, gains);
+      for (std::size_t k = 0; k < count; ++k) gain[static_cast<std::size_t>(items[k])] = gains[k];
+    });
+    if (control_.stop()) return std::numeric_limits<double>::infinity();
+    knapsack_.clear();
+    for (std::size_t i = 0; i < n; ++i) knapsack_.push(static_cast<Item>(i), gain[i]);
+    const double slack = problem_.gain_slack() * static_cast<double>(n + 1);
+    return evaluate(problem_, set_) + knapsack_.solve() + slack;
+  }
+
+ private:
+  const PackingProblem& problem_;
+  const int threads_;
+  Control& control_;
+  PackingState state_;
+  FractionalKnapsack knapsack_;
+  std::vector<std::uint8_t> in_set_;
+  std::vector<Item> set_;
+};
 
 }  // namespace
 
-Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, CertificateLevel level,
-               Control& control) {
-  // S must hold what every solution holds: F(S + OPT) bounds F(OPT) with the pinned items counted once.
+Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, CertificateLevel level, Control& control,
+               int threads) {
+  constexpr std::size_t kFirstPrefix = 4;
+  constexpr std::size_t kCheap = std::size_t{1} << 32;  // multiply-adds: a tenth of a second
+  Bound bound{total_bound(problem), BoundMethod::total};
   const std::span<const Item> pinned = problem.view().pinned;
-  std::vector<Item> with_pinned(pinned.begin(), pinned.end());
-  for (Item item : selection) {
-    if (std::find(pinned.begin(), pinned.end(), item) == pinned.end()) with_pinned.push_back(item);
-  }
   const auto eligible = problem.eligible();
   if (std::find(eligible.begin(), eligible.end(), std::uint8_t{1}) == eligible.end()) {
-    return {evaluate(problem, pinned), BoundMethod::total};  // the only solution is the optimum
+    // The only solution is the optimum.
+    return problem.unfinished() ? bound : Bound{evaluate(problem, pinned), BoundMethod::total};
   }
-  Bound bound{total_bound(problem), BoundMethod::total};
-  bound.lower_to(exact_online_bound(problem, pinned, control), BoundMethod::online);
-  bound.lower_to(exact_online_bound(problem, with_pinned, control), BoundMethod::online);
-  if (level == CertificateLevel::tight) {
+  // S must hold what every solution holds: F(S + OPT) bounds F(OPT) with the pinned items counted once.
+  std::vector<Item> with_pinned(pinned.begin(), pinned.end());
+  std::vector<std::uint8_t> is_pinned(problem.size(), 0);
+  for (Item item : pinned) is_pinned[static_cast<std::size_t>(item)] = 1;
+  for (Item item : selection) {
+    if (!is_pinned[static_cast<std::size_t>(item)]) with_pinned.push_back(item);
+  }
+  OnlineBound online(problem, threads, control);
+  const auto lower = [&] { bound.lower_to(online.value(), BoundMethod::online); };
+  for (Item item : pinned) online.add(item);
+  lower();
+  for (std::size_t k = pinned.size(); k < with_pinned.size() && !control.stop(); ++k) {
+    online.add(with_pinned[k]);
+    const std::size_t picks = k + 1 - pinned.size();
+    const bool doubled = picks >= kFirstPrefix && (picks & (picks - 1)) == 0;
+    if (k + 1 == with_pinned.size() || (doubled && online.work() <= kCheap)) lower();
+  }
+  if (level == CertificateLevel::tight && control.reason() == StopReason::none) {
     bound.lower_to(concave_bound(problem, with_pinned, control), BoundMethod::concave);
   }
   return bound;

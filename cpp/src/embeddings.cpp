@@ -9,37 +9,134 @@
 #include "packing_rows.hpp"
 
 namespace isinglass {
+namespace {
+
+constexpr std::size_t kTile = Embeddings::kPanel * Embeddings::kPanel;
+constexpr std::size_t kItemsOfSum = 16384;  // of a sample's columns, that are summed together
+constexpr float kLeastEntry = 0x1p-60f;     // smaller entries count as 0: no product or sum is ever subnormal
+
+void accumulate(const float* tile, double* lanes) { packing_kernels().accumulate(tile, 1.0, lanes, kTile); }
+
+/// Sixteen lanes, `step` apart, as their tree.
+double total_of(const double* lanes, std::size_t step) {
+  LaneSum sum;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) sum.add(lane, lanes[lane * step]);
+  return sum.total();
+}
+
+/// out[k step] = entry k of the unit row; returns whether the row has a direction.
+bool scale(const float* row, std::size_t d, float* out, std::size_t step) {
+  const double norm = std::sqrt(packing_kernels().dot(row, row, d));
+  for (std::size_t k = 0; k < d; ++k) {
+    const float entry = norm > 0 ? static_cast<float>(static_cast<double>(row[k]) / norm) : 0;
+    out[k * step] = std::fabs(entry) < kLeastEntry ? 0 : entry;
+  }
+  return norm > 0;
+}
+
+}  // namespace
 
 static_assert(Embeddings::kPanel == kLanes);
 
 Embeddings::Embeddings(const float* rows, std::size_t n, std::size_t d)
-    : n_(n), d_(d), panels_(padded(n) * d, 0.0f), self_(padded(n), 0.0f) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const float* row = rows + i * d;
-    const double norm = std::sqrt(packing_kernels().dot(row, row, d));
-    if (norm == 0) continue;
-    self_[i] = 1;
-    float* out = panels_.data() + (i / kPanel) * kPanel * d + i % kPanel;
-    for (std::size_t k = 0; k < d; ++k) out[k * kPanel] = static_cast<float>(static_cast<double>(row[k]) / norm);
-  }
+    : n_(n), d_(d), num_columns_(n), panels_(padded(n) * d, 0.0f), self_(padded(n), 0.0f) {
+  rows_ = rows;
+  for (std::size_t i = 0; i < n; ++i) place(i, i);
+  rows_ = nullptr;
+}
+
+Embeddings::Embeddings(const float* rows, std::size_t n, std::size_t d, std::span<const std::int32_t> sample)
+    : n_(n),
+      d_(d),
+      num_columns_(sample.size()),
+      rows_(rows),
+      sample_(sample.begin(), sample.end()),
+      panels_(padded(sample.size()) * d, 0.0f),
+      self_(padded(sample.size()), 0.0f) {
+  for (std::size_t c = 0; c < sample_.size(); ++c) place(static_cast<std::size_t>(sample_[c]), c);
+}
+
+void Embeddings::place(std::size_t item, std::size_t column) {
+  float* out = panels_.data() + (column / kPanel) * kPanel * d_ + column % kPanel;
+  self_[column] = scale(rows_ + item * d_, d_, out, kPanel) ? 1 : 0;
 }
 
 void Embeddings::unit(std::size_t item, float* out) const {
+  if (sampled()) {
+    scale(rows_ + item * d_, d_, out, 1);
+    return;
+  }
   const float* from = panel(item / kPanel) + item % kPanel;
   for (std::size_t k = 0; k < d_; ++k) out[k] = from[k * kPanel];
+}
+
+/// Which column of the panel is the item's own, or kPanel.
+std::size_t Embeddings::own_entry(std::size_t item, std::size_t p) const {
+  if (!sampled()) return item / kPanel == p ? item % kPanel : kPanel;
+  const std::size_t begin = p * kPanel, end = std::min(begin + kPanel, num_columns_);
+  const auto own = static_cast<std::int32_t>(item);
+  if (own < sample_[begin] || own > sample_[end - 1]) return kPanel;
+  for (std::size_t c = begin; c < end; ++c) {
+    if (sample_[c] == own) return c - begin;
+  }
+  return kPanel;
 }
 
 void Embeddings::with_panel(std::span<const std::size_t> items, const float* units, std::size_t p, float* out) const {
   cosine_kernels().of_rows(units, items.size(), panel(p), d_, out);
   for (std::size_t k = 0; k < items.size(); ++k) {
-    if (items[k] / kPanel == p) out[k * kPanel + items[k] % kPanel] = self_[items[k]];
+    if (const std::size_t own = own_entry(items[k], p); own < kPanel) out[k * kPanel + own] = self_[p * kPanel + own];
   }
 }
 
 void Embeddings::row(std::size_t item, float* out) const {
   std::vector<float> own(d_);
   unit(item, own.data());
-  for (std::size_t p = 0; p < num_panels(); ++p) with_panel({&item, 1}, own.data(), p, out + p * kPanel);
+  cosine_kernels().of_row(own.data(), panels_.data(), num_panels(), d_, out);
+  if (!sampled()) {
+    out[item] = self_[item];
+  } else if (const auto at = std::lower_bound(sample_.begin(), sample_.end(), static_cast<std::int32_t>(item));
+             at != sample_.end() && *at == static_cast<std::int32_t>(item)) {
+    out[at - sample_.begin()] = self_[static_cast<std::size_t>(at - sample_.begin())];
+  }
+}
+
+void Embeddings::add_columns(std::span<const std::size_t> columns, std::span<const double> weights, double* out,
+                             Control& control) const {
+  // The columns as panels of their own, so that none is computed but them.
+  const std::size_t count = columns.size(), panels = (count + kPanel - 1) / kPanel;
+  std::vector<float> packed(panels * kPanel * d_, 0.0f);
+  std::vector<double> weight(panels * kPanel, 0.0);
+  std::vector<std::size_t> item_of(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const float* from = panel(columns[k] / kPanel) + columns[k] % kPanel;
+    float* to = packed.data() + (k / kPanel) * kPanel * d_ + k % kPanel;
+    for (std::size_t i = 0; i < d_; ++i) to[i * kPanel] = from[i * kPanel];
+    weight[k] = weights[k];
+    item_of[k] = sampled() ? static_cast<std::size_t>(sample_[columns[k]]) : columns[k];
+  }
+  std::vector<float> units(kPanel * d_);
+  float s[kTile];
+  for (std::size_t begin = 0; begin < n_; begin += kPanel) {
+    if (control.stop()) return;
+    const std::size_t rows = std::min(kPanel, n_ - begin);
+    for (std::size_t r = 0; r < rows; ++r) unit(begin + r, units.data() + r * d_);
+    double lanes[kTile] = {};
+    for (std::size_t p = 0; p < panels; ++p) {
+      cosine_kernels().of_rows(units.data(), rows, packed.data() + p * kPanel * d_, d_, s);
+      for (std::size_t k = p * kPanel; k < std::min(count, (p + 1) * kPanel); ++k) {
+        if (item_of[k] >= begin && item_of[k] < begin + rows) {
+          s[(item_of[k] - begin) * kPanel + k % kPanel] = self_[columns[k]];
+        }
+      }
+      for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t c = 0; c < kPanel; ++c) {
+          lanes[r * kPanel + c] += weight[p * kPanel + c] * static_cast<double>(s[r * kPanel + c]);
+        }
+      }
+    }
+    for (std::size_t r = 0; r < rows; ++r) out[begin + r] += total_of(lanes + r * kPanel, 1);
+  }
 }
 
 void Embeddings::tile(std::size_t a, std::size_t b, float* out) const {
@@ -51,7 +148,7 @@ void Embeddings::tile(std::size_t a, std::size_t b, float* out) const {
 
 void Embeddings::matrix(float* out, int threads, Control& control) const {
   parallel_for(num_panels(), threads, control, [&](std::size_t a) {
-    float s[kPanel * kPanel];
+    float s[kTile];
     const std::size_t rows = std::min(kPanel, n_ - a * kPanel);
     for (std::size_t b = a; b < num_panels(); ++b) {
       if (b % 256 == 255 && control.stop()) return;
@@ -67,12 +164,15 @@ void Embeddings::matrix(float* out, int threads, Control& control) const {
   });
 }
 
-std::vector<double> Embeddings::degrees(int threads, Control& control) const {
-  constexpr std::size_t kTile = kPanel * kPanel;
+Embeddings::Sums Embeddings::sums(int threads, Control& control) const {
+  if (sampled()) return sums_of_sample(threads, control);
+  return {sums_of_all(threads, control), {}};
+}
+
+std::vector<double> Embeddings::sums_of_all(int threads, Control& control) const {
   constexpr std::size_t kGroup = 8;  // panels that stay in the caches while all others pass by
   const std::size_t panels = num_panels(), groups = (panels + kGroup - 1) / kGroup;
   std::vector<double> total(padded(n_), 0.0);
-  const auto add = [](const float* tile, double* lanes) { packing_kernels().accumulate(tile, 1.0, lanes, kTile); };
   // With one pass over half of the matrix a tile serves the rows of its first panel now, and those of its second one,
   // as a column, when their turn comes; so each lane of a row is summed in ascending order either way.
   const bool halved = threads <= 2;
@@ -91,16 +191,12 @@ std::vector<double> Embeddings::degrees(int threads, Control& control) const {
           }
         }
         tile(a, b, s);
-        add(s, mine);
-        if (halved && b > a) add(s, earlier.data() + b * kTile);
+        accumulate(s, mine);
+        if (halved && b > a) accumulate(s, earlier.data() + b * kTile);
       }
     }
     for (std::size_t i = first * kPanel; i < last * kPanel; ++i) {
-      LaneSum sum_of_row;
-      for (std::size_t lane = 0; lane < kPanel; ++lane) {
-        sum_of_row.add(lane, lanes[(i - first * kPanel) * kPanel + lane]);
-      }
-      total[i] = sum_of_row.total();
+      total[i] = total_of(lanes.data() + (i - first * kPanel) * kPanel, 1);
     }
   };
   if (halved) {
@@ -110,6 +206,50 @@ std::vector<double> Embeddings::degrees(int threads, Control& control) const {
   }
   total.resize(n_);
   return total;
+}
+
+std::size_t Embeddings::bytes_of_sample_sums(std::size_t n, std::size_t columns) {
+  return (n + kItemsOfSum - 1) / kItemsOfSum * padded(columns) * sizeof(double);
+}
+
+Embeddings::Sums Embeddings::sums_of_sample(int threads, Control& control) const {
+  const std::size_t blocks = (n_ + kItemsOfSum - 1) / kItemsOfSum, width = num_panels() * kPanel;
+  Sums sums{std::vector<double>(n_), std::vector<double>(num_columns_, 0.0)};
+  std::vector<double> partial(blocks * width);  // of each column, over the items of a block
+  parallel_for(blocks, threads, control, [&](std::size_t block) {
+    constexpr std::size_t kGroup = 8 * kPanel;  // items whose unit rows stay in the caches while all panels pass by
+    const std::size_t end = std::min(n_, (block + 1) * kItemsOfSum);
+    std::vector<double> of_columns(num_panels() * kTile, 0.0);  // [r][c] of a panel: lane r of its column c
+    std::vector<float> units(kGroup * d_);
+    float s[kTile];
+    for (std::size_t first = block * kItemsOfSum; first < end; first += kGroup) {
+      if (control.stop()) return;
+      const std::size_t count = std::min(kGroup, end - first);
+      std::vector<double> of_rows(kGroup * kPanel, 0.0);
+      std::size_t items[kGroup];
+      for (std::size_t k = 0; k < count; ++k) {
+        items[k] = first + k;
+        unit(items[k], units.data() + k * d_);
+      }
+      for (std::size_t p = 0; p < num_panels(); ++p) {
+        for (std::size_t k = 0; k < count; k += kPanel) {
+          const std::size_t rows = std::min(kPanel, count - k);
+          with_panel({items + k, rows}, units.data() + k * d_, p, s);
+          std::fill(s + rows * kPanel, s + kTile, 0.0f);
+          accumulate(s, of_rows.data() + k * kPanel);
+          accumulate(s, of_columns.data() + p * kTile);
+        }
+      }
+      for (std::size_t k = 0; k < count; ++k) sums.rows[first + k] = total_of(of_rows.data() + k * kPanel, 1);
+    }
+    for (std::size_t c = 0; c < width; ++c) {
+      partial[block * width + c] = total_of(of_columns.data() + (c / kPanel) * kTile + c % kPanel, kPanel);
+    }
+  });
+  for (std::size_t block = 0; block < blocks; ++block) {
+    for (std::size_t c = 0; c < num_columns_; ++c) sums.columns[c] += partial[block * width + c];
+  }
+  return sums;
 }
 
 }  // namespace isinglass

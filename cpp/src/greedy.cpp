@@ -491,6 +491,11 @@ void recount(const PackingProblem& problem, Packing& packing) {
 
 Packing greedy(const PackingProblem& problem, const GreedyOptions& options, CertificateLevel certificate,
                Control& control) {
+  constexpr std::size_t kKept = 65536;  // items; beyond, allocating costs nothing beside the search
+  if (problem.size() > kKept) {
+    Workspace workspace;
+    return Run(problem, options, certificate, control, workspace).solve();
+  }
   thread_local Workspace workspace;
   return Run(problem, options, certificate, control, workspace).solve();
 }

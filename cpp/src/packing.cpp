@@ -52,7 +52,6 @@ double rounded(const std::vector<double>& partials) {
 
 PackingProblem::PackingProblem(const PackingView& view, int threads, Control* control) : view_(view) {
   const std::size_t n = view.n;
-  double largest_degree = 0;
   double largest_gain = 0;  // of any item, summed over the terms: what rounding errors are relative to
 
   if (!view.relevance.empty()) {
@@ -94,43 +93,9 @@ PackingProblem::PackingProblem(const PackingView& view, int threads, Control* co
       rows_ = padded_rows_.data();
     }
   }
-  if (view.has_similarity()) {
-    if (view.representation_weight > 0) {
-      cap_.assign(padded(n), 0.0);
-      if (view.sparse_similarity.row_start.empty()) {
-        sum_rows(threads, control);
-        for (std::size_t i = 0; i < n; ++i) {
-          cap_[i] = view.saturation * degree_[i];
-          if (cap_[i] < peak_[i]) tight_[i / kLanes] = 1;
-          largest_degree = std::max(largest_degree, degree_[i]);
-        }
-      } else {
-        for (std::size_t i = 0; i < n; ++i) {
-          LaneSum s;
-          for_row(view, i, [&](std::size_t, float value, std::size_t k) { s.add(k, static_cast<double>(value)); });
-          cap_[i] = view.saturation * s.total();
-        }
-      }
-      total_cap_ = sum(std::span<const double>(cap_).first(n));
-      representation_scale_ = ratio_or_zero(view.representation_weight, total_cap_);
-      // A gain is a degree less its excess, so it rounds like the degree.
-      largest_gain += representation_scale_ * (total_cap_ + 2 * largest_degree);
-    }
-    if (view.facility_location_weight > 0) {
-      LaneSum s;
-      for (std::size_t i = 0; i < n; ++i) {
-        float nearest = 0;
-        if (view.embeddings != nullptr) {
-          nearest = view.embeddings->self(i);
-        } else {
-          for_row(view, i, [&](std::size_t, float value, std::size_t) { nearest = std::max(nearest, value); });
-        }
-        s.add(i, static_cast<double>(nearest));
-      }
-      const double total = s.total();
-      facility_scale_ = ratio_or_zero(view.facility_location_weight, total);
-      largest_gain += facility_scale_ * total;
-    }
+  if (view.has_similarity() && (view.representation_weight > 0 || view.facility_location_weight > 0)) {
+    Control unwatched(std::numeric_limits<double>::infinity());
+    largest_gain += represent(threads, control != nullptr ? *control : unwatched);
   }
 
   // Each lane adds n / 16 terms, the tree and the weighting a few more; every step rounds by at most half an ulp.
@@ -149,22 +114,124 @@ PackingProblem::PackingProblem(const PackingView& view, int threads, Control* co
   for (Item item : view.pinned) eligible_[static_cast<std::size_t>(item)] = 0;
 }
 
-/// Degrees and peaks of a similarity that is dense or comes from embeddings.
-void PackingProblem::sum_rows(int threads, Control* control) {
-  const std::size_t n = view_.n;
-  peak_.assign(padded(n), 0.0);
-  tight_.assign(padded(n) / kLanes, 0);
+/// Scales, caps, degrees and peaks of the terms that look at the similarity; returns their part of the largest gain.
+double PackingProblem::represent(int threads, Control& control) {
+  const bool represents = view_.representation_weight > 0;
+  const std::size_t m = view_.num_targets();
+  std::vector<double> sums;  // of each target's similarities to all items
   if (view_.embeddings != nullptr) {
-    Control unwatched(std::numeric_limits<double>::infinity());
-    degree_ = view_.embeddings->degrees(threads, control != nullptr ? *control : unwatched);
-    for (std::size_t i = 0; i < n; ++i) peak_[i] = static_cast<double>(view_.embeddings->self(i));
-    return;
+    // Without representation, too: the first gains of facility location are such sums.
+    Embeddings::Sums both = view_.embeddings->sums(threads, control);
+    degree_ = std::move(both.rows);
+    sums = both.columns.empty() ? degree_ : std::move(both.columns);
+    own_peak_.assign(padded(m), 0.0);
+    for (std::size_t i = 0; i < m; ++i) own_peak_[i] = static_cast<double>(view_.embeddings->self(i));
+  } else if (represents && view_.similarity != nullptr) {
+    sum_dense_rows(threads, control);
+    sums = degree_;
+  } else if (represents) {
+    sums.resize(m);
+    for (std::size_t i = 0; i < m && !(i % kRowsBetween == 0 && control.stop()); ++i) {
+      LaneSum s;
+      for_row(view_, i, [&](std::size_t, float value, std::size_t k) { s.add(k, static_cast<double>(value)); });
+      sums[i] = s.total();
+    }
   }
+
+  LaneSum nearest_sum;
+  for (std::size_t i = 0; view_.facility_location_weight > 0 && i < m; ++i) {
+    if (i % kRowsBetween == 0 && control.stop()) break;
+    float nearest = 0;
+    if (view_.embeddings != nullptr) {
+      nearest = view_.embeddings->self(i);
+    } else {
+      for_row(view_, i, [&](std::size_t, float value, std::size_t) { nearest = std::max(nearest, value); });
+    }
+    nearest_sum.add(i, static_cast<double>(nearest));
+  }
+  if (control.reason() != StopReason::none) {
+    unfinished_ = true;
+    degree_.clear();
+    return 0;
+  }
+
+  double largest_gain = 0;
+  if (represents) {
+    own_cap_.assign(padded(m), 0.0);
+    for (std::size_t i = 0; i < m; ++i) own_cap_[i] = view_.saturation * sums[i];
+    const double total_cap = sum(std::span<const double>(own_cap_).first(m));
+    representation_scale_ = ratio_or_zero(view_.representation_weight, total_cap);
+    if (!degree_.empty()) {
+      own_tight_.assign(padded(m) / kLanes, 0);
+      for (std::size_t i = 0; i < m; ++i) {
+        if (own_cap_[i] < own_peak_[i]) own_tight_[i / kLanes] = 1;
+      }
+    }
+    // A gain is a degree less its excess, so it rounds like the degree.
+    const double largest_degree = degree_.empty() ? 0 : *std::max_element(degree_.begin(), degree_.end());
+    largest_gain += representation_scale_ * (total_cap + 2 * largest_degree);
+    cap_ = own_cap_;
+    peak_ = own_peak_;
+    tight_ = own_tight_;
+  }
+  const double total = nearest_sum.total();
+  facility_scale_ = ratio_or_zero(view_.facility_location_weight, total);
+  return largest_gain + facility_scale_ * total;
+}
+
+void PackingProblem::sum_dense_rows(int threads, Control& control) {
+  const std::size_t n = view_.n, blocks = (n + kRowsBetween - 1) / kRowsBetween;
+  own_peak_.assign(padded(n), 0.0);
   degree_.assign(n, 0.0);
-  for (std::size_t i = 0; i < n; ++i) {
-    degree_[i] = packing_kernels().row_sum(row(i), row_length_);
-    peak_[i] = static_cast<double>(*std::max_element(row(i), row(i) + n));
+  parallel_for(blocks, threads, control, [&](std::size_t block) {
+    for (std::size_t i = block * kRowsBetween; i < std::min(n, (block + 1) * kRowsBetween); ++i) {
+      degree_[i] = packing_kernels().row_sum(row(i), row_length_);
+      own_peak_[i] = static_cast<double>(*std::max_element(row(i), row(i) + n));
+    }
+  });
+}
+
+PackingProblem::PackingProblem(const PackingProblem& whole, std::span<const Item> items)
+    : view_(whole.view_),
+      unfinished_(whole.unfinished_),
+      relevance_scale_(whole.relevance_scale_),
+      coverage_scale_(whole.coverage_scale_),
+      representation_scale_(whole.representation_scale_),
+      diversity_scale_(whole.diversity_scale_),
+      facility_scale_(whole.facility_scale_),
+      rows_(whole.rows_),
+      row_length_(whole.row_length_),
+      cap_(whole.cap_),
+      peak_(whole.peak_),
+      tight_(whole.tight_),
+      gain_slack_(whole.gain_slack_) {
+  const PackingView& of = whole.view_;
+  const auto gather = [&](const auto& from, auto& own) {
+    own.reserve(from.empty() ? 0 : items.size());
+    for (std::size_t k = 0; k < (from.empty() ? 0 : items.size()); ++k) {
+      own.push_back(from[static_cast<std::size_t>(items[k])]);
+    }
+  };
+  gather(of.costs, part_.costs);
+  gather(of.integer_costs, part_.integer_costs);
+  gather(of.relevance, part_.relevance);
+  gather(of.groups, part_.groups);
+  gather(whole.degree_, degree_);
+  gather(whole.coverage_mask_, coverage_mask_);
+  gather(whole.eligible_, eligible_);
+  for (Item item : items) part_.source.push_back(static_cast<Item>(of.row_of(static_cast<std::size_t>(item))));
+  for (Item item : of.pinned) {
+    part_.pinned.push_back(static_cast<Item>(std::lower_bound(items.begin(), items.end(), item) - items.begin()));
   }
+  view_.n = items.size();
+  view_.targets = of.num_targets();
+  view_.costs = part_.costs;
+  view_.integer_costs = part_.integer_costs;
+  view_.relevance = part_.relevance;
+  view_.groups = part_.groups;
+  view_.source = part_.source;
+  view_.pinned = part_.pinned;
+  view_.allowed = {};
 }
 
 void PackingState::reset(const PackingProblem& problem) {
@@ -181,7 +248,8 @@ void PackingState::reset(const PackingProblem& problem) {
     margin_.assign(tight_.size(), 0.0);
     for (std::size_t b = 0; b < tight_.size(); ++b) catch_up(b);
   }
-  if (problem.facility_scale() > 0) nearest_.assign(padded(view.n), 0.0f);
+  if (problem.facility_scale() > 0) nearest_.assign(padded(view.num_targets()), 0.0f);
+  any_near_ = false;
   covered_mask_ = 0;
   if (problem.coverage_scale() > 0 && !problem.bitmask_coverage()) covered_.assign(view.term_weights.size(), 0);
   if (problem.diversity_scale() > 0) {
@@ -250,7 +318,7 @@ void PackingState::excess_from_embeddings(std::span<const Item> items, double* o
     const float* row[kTogether];
     float block[kTogether * kLanes];
     for (std::size_t k = 0; k < count; ++k) {
-      item[k] = static_cast<std::size_t>(items[begin + k]);
+      item[k] = problem_->view().row_of(static_cast<std::size_t>(items[begin + k]));
       embeddings.unit(item[k], units.data() + k * d);
       row[k] = rows.data() + k * width;
     }
@@ -307,15 +375,7 @@ double PackingState::represented_sparsely(std::size_t item) const {
   return s.total();
 }
 
-double PackingState::nearer(std::size_t item) const {
-  if (problem_->view().similarity != nullptr) {
-    return kernels_->facility_gain(problem_->row(item), nearest_.data(), problem_->row_length());
-  }
-  if (problem_->view().embeddings != nullptr) {
-    std::vector<float> row(nearest_.size());
-    problem_->view().embeddings->row(item, row.data());
-    return kernels_->facility_gain(row.data(), nearest_.data(), row.size());
-  }
+double PackingState::nearer_sparsely(std::size_t item) const {
   LaneSum s;
   for_row(problem_->view(), item, [&](std::size_t i, float value, std::size_t k) {
     s.add(k, std::max(0.0, static_cast<double>(value) - static_cast<double>(nearest_[i])));
@@ -323,10 +383,37 @@ double PackingState::nearer(std::size_t item) const {
   return s.total();
 }
 
+/// sum_i max(0, row_i - nearest_i) of each item.
+void PackingState::nearer(std::span<const Item> items, double* gains) const {
+  const PackingView& view = problem_->view();
+  if (!any_near_ && !problem_->degree().empty()) {
+    for (std::size_t k = 0; k < items.size(); ++k) gains[k] = problem_->degree()[static_cast<std::size_t>(items[k])];
+    return;
+  }
+  if (view.embeddings == nullptr) {
+    for (std::size_t k = 0; k < items.size(); ++k) {
+      const auto j = static_cast<std::size_t>(items[k]);
+      gains[k] = view.similarity == nullptr
+                     ? nearer_sparsely(j)
+                     : kernels_->facility_gain(problem_->row(j), nearest_.data(), problem_->row_length());
+    }
+    return;
+  }
+  std::vector<float> rows;
+  for_embedded_rows(view, items, rows, [&](std::size_t k, const float* row) {
+    gains[k] = kernels_->facility_gain(row, nearest_.data(), nearest_.size());
+  });
+}
+
 void PackingState::gains(std::span<const Item> items, double* gains) const {
   const PackingView& view = problem_->view();
   const bool by_degree = problem_->representation_scale() > 0 && !problem_->degree().empty();
   if (by_degree) represented(items, gains);
+  std::vector<double> near;
+  if (problem_->facility_scale() > 0) {
+    near.resize(items.size());
+    nearer(items, near.data());
+  }
   for (std::size_t k = 0; k < items.size(); ++k) {
     const auto j = static_cast<std::size_t>(items[k]);
     double total = 0;
@@ -339,9 +426,18 @@ void PackingState::gains(std::span<const Item> items, double* gains) const {
       const auto group = static_cast<std::size_t>(view.groups[j]);
       total += problem_->diversity_scale() * (std::sqrt(group_mass_[group] + view.relevance[j]) - group_root_[group]);
     }
-    if (problem_->facility_scale() > 0) total += problem_->facility_scale() * nearer(j);
+    if (problem_->facility_scale() > 0) total += problem_->facility_scale() * near[k];
     gains[k] = total;
   }
+}
+
+std::size_t PackingState::work() const {
+  const PackingView& view = problem_->view();
+  if (!view.sparse_similarity.row_start.empty())
+    return view.sparse_similarity.column.size() / std::max<std::size_t>(1, view.n);
+  std::size_t entries = problem_->representation_scale() > 0 ? blocks_.size() * kLanes : 0;
+  if (problem_->facility_scale() > 0 && (any_near_ || problem_->degree().empty())) entries += nearest_.size();
+  return view.embeddings != nullptr ? entries * view.embeddings->dimension() : entries;
 }
 
 void PackingState::add(Item item) {
@@ -360,7 +456,7 @@ void PackingState::add(Item item) {
                               problem_->row_length());
       if (blocks_.size() < tight_.size()) list_tight_blocks();
     } else if (view.embeddings != nullptr) {
-      represent_later(j);
+      represent_later(view.row_of(j));
       list_tight_blocks();
     } else {
       for_row(view, j, [&](std::size_t i, float value, std::size_t) {
@@ -379,6 +475,7 @@ void PackingState::add(Item item) {
     } else {
       for_row(view, j, [&](std::size_t i, float value, std::size_t) { nearest_[i] = std::max(nearest_[i], value); });
     }
+    any_near_ = true;
   }
 }
 
@@ -412,7 +509,7 @@ Spending spending(const PackingView& view, std::span<const Item> selection) {
 
 double evaluate(const PackingProblem& problem, std::span<const Item> selection) {
   const PackingView& view = problem.view();
-  const std::size_t n = view.n;
+  const std::size_t m = view.num_targets();
   double value = 0;
   if (problem.relevance_scale() > 0) {
     LaneSum s;
@@ -431,10 +528,10 @@ double evaluate(const PackingProblem& problem, std::span<const Item> selection) 
     value += problem.coverage_scale() * s.total();
   }
   if (problem.representation_scale() > 0) {
-    std::vector<double> mass(padded(n), 0.0);
+    std::vector<double> mass(padded(m), 0.0);
     add_rows(problem, selection, mass.data());
     LaneSum s;
-    for (std::size_t i = 0; i < n; ++i) s.add(i, std::min(mass[i], problem.cap()[i]));
+    for (std::size_t i = 0; i < m; ++i) s.add(i, std::min(mass[i], problem.cap()[i]));
     value += problem.representation_scale() * s.total();
   }
   if (problem.diversity_scale() > 0) {
@@ -448,13 +545,13 @@ double evaluate(const PackingProblem& problem, std::span<const Item> selection) 
     value += problem.diversity_scale() * s.total();
   }
   if (problem.facility_scale() > 0) {
-    std::vector<float> nearest(n, 0.0f);
+    std::vector<float> nearest(m, 0.0f);
     for (Item item : selection) {
       for_row(view, static_cast<std::size_t>(item),
               [&](std::size_t i, float similarity, std::size_t) { nearest[i] = std::max(nearest[i], similarity); });
     }
     LaneSum s;
-    for (std::size_t i = 0; i < n; ++i) s.add(i, static_cast<double>(nearest[i]));
+    for (std::size_t i = 0; i < m; ++i) s.add(i, static_cast<double>(nearest[i]));
     value += problem.facility_scale() * s.total();
   }
   return value;

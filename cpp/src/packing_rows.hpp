@@ -11,6 +11,7 @@
 namespace isinglass {
 
 inline constexpr std::size_t kLanes = 16;
+inline constexpr std::size_t kRowsBetween = 64;  // two looks at the clock
 
 inline std::size_t padded(std::size_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
@@ -39,20 +40,53 @@ inline double sum(std::span<const double> values) {
 template <class Visit>
 void for_row(const PackingView& view, std::size_t item, Visit visit) {
   if (view.embeddings != nullptr) {
-    std::vector<float> row(padded(view.n));
-    view.embeddings->row(item, row.data());
-    for (std::size_t i = 0; i < view.n; ++i) visit(i, row[i], i);
+    std::vector<float> row(padded(view.num_targets()));
+    view.embeddings->row(view.row_of(item), row.data());
+    for (std::size_t i = 0; i < view.num_targets(); ++i) visit(i, row[i], i);
     return;
   }
   if (view.similarity != nullptr) {
-    const float* row = view.similarity + item * view.n;
-    for (std::size_t i = 0; i < view.n; ++i) visit(i, row[i], i);
+    const float* row = view.similarity + view.row_of(item) * view.num_targets();
+    for (std::size_t i = 0; i < view.num_targets(); ++i) visit(i, row[i], i);
     return;
   }
   const CsrView<float>& csr = view.sparse_similarity;
-  const auto begin = static_cast<std::size_t>(csr.row_start[item]),
-             end = static_cast<std::size_t>(csr.row_start[item + 1]);
+  const std::size_t own = view.row_of(item);
+  const auto begin = static_cast<std::size_t>(csr.row_start[own]),
+             end = static_cast<std::size_t>(csr.row_start[own + 1]);
   for (std::size_t k = begin; k < end; ++k) visit(static_cast<std::size_t>(csr.column[k]), csr.value[k], k - begin);
+}
+
+/// Rows of several items of embeddings, visited as (position in `items`, row): panels serve sixteen items at a time.
+/// `rows` is memory to work in.
+template <class Visit>
+void for_embedded_rows(const PackingView& view, std::span<const Item> items, std::vector<float>& rows, Visit visit) {
+  constexpr std::size_t kTogether = 16;
+  const Embeddings& embeddings = *view.embeddings;
+  const std::size_t d = embeddings.dimension(), width = padded(view.num_targets());
+  rows.resize(std::min(kTogether, items.size()) * width);
+  if (items.size() == 1) {
+    embeddings.row(view.row_of(static_cast<std::size_t>(items[0])), rows.data());
+    visit(0, rows.data());
+    return;
+  }
+  std::vector<float> units(kTogether * d);
+  for (std::size_t begin = 0; begin < items.size(); begin += kTogether) {
+    const std::size_t count = std::min(kTogether, items.size() - begin);
+    std::size_t item[kTogether];
+    float block[kTogether * kLanes];
+    for (std::size_t k = 0; k < count; ++k) {
+      item[k] = view.row_of(static_cast<std::size_t>(items[begin + k]));
+      embeddings.unit(item[k], units.data() + k * d);
+    }
+    for (std::size_t p = 0; p < embeddings.num_panels(); ++p) {
+      embeddings.with_panel({item, count}, units.data(), p, block);
+      for (std::size_t k = 0; k < count; ++k) {
+        std::copy_n(block + k * kLanes, kLanes, rows.data() + k * width + p * kLanes);
+      }
+    }
+    for (std::size_t k = 0; k < count; ++k) visit(begin + k, rows.data() + k * width);
+  }
 }
 
 /// mass_i += weight * similarity of `item` to i; `mass` is padded to a multiple of 16.
@@ -75,8 +109,8 @@ inline void add_rows(const PackingProblem& problem, std::span<const Item> select
   std::vector<std::size_t> items;
   std::vector<float> units(selection.size() * embeddings->dimension()), s(selection.size() * kLanes);
   for (Item item : selection) {
-    embeddings->unit(static_cast<std::size_t>(item), units.data() + items.size() * embeddings->dimension());
-    items.push_back(static_cast<std::size_t>(item));
+    items.push_back(problem.view().row_of(static_cast<std::size_t>(item)));
+    embeddings->unit(items.back(), units.data() + (items.size() - 1) * embeddings->dimension());
   }
   for (std::size_t p = 0; p < embeddings->num_panels(); ++p) {
     embeddings->with_panel(items, units.data(), p, s.data());
@@ -89,8 +123,9 @@ inline void add_rows(const PackingProblem& problem, std::span<const Item> select
 /// Terms of an item's coverage row, visited as (term, position in the row).
 template <class Visit>
 void for_terms(const PackingView& view, std::size_t item, Visit visit) {
-  const auto begin = static_cast<std::size_t>(view.coverage.row_start[item]);
-  const auto end = static_cast<std::size_t>(view.coverage.row_start[item + 1]);
+  const std::size_t own = view.row_of(item);
+  const auto begin = static_cast<std::size_t>(view.coverage.row_start[own]);
+  const auto end = static_cast<std::size_t>(view.coverage.row_start[own + 1]);
   for (std::size_t k = begin; k < end; ++k) visit(static_cast<std::size_t>(view.coverage.column[k]), k - begin);
 }
 

@@ -23,7 +23,7 @@ class Relaxation {
   explicit Relaxation(const PackingProblem& problem)
       : problem_(problem),
         view_(problem.view()),
-        mass_(problem.representation_scale() > 0 ? padded(view_.n) : 0, 0.0),
+        mass_(problem.representation_scale() > 0 ? padded(view_.num_targets()) : 0, 0.0),
         covered_(problem.coverage_scale() > 0 ? view_.term_weights.size() : 0, 0.0),
         group_(problem.diversity_scale() > 0 ? view_.num_groups : 0, 0.0),
         y_(view_.n, 0.0) {}
@@ -98,7 +98,7 @@ class Tangent {
         view_(problem.view()),
         control_(control),
         coefficient_(padded(view_.n), 0.0),
-        threshold_(problem.facility_scale() > 0 ? padded(view_.n) : 0, 0.0f) {}
+        threshold_(problem.facility_scale() > 0 ? padded(view_.num_targets()) : 0, 0.0f) {}
 
   const std::vector<double>& coefficient() const { return coefficient_; }
 
@@ -108,18 +108,23 @@ class Tangent {
     double constant = 0;
     if (!point.mass_.empty()) {
       const double scale = problem_.representation_scale();
-      // From embeddings a row is dear: then what all rows add comes from the degrees, less what the saturated ones
-      // lack.
+      // From embeddings a column is dear: then what all add comes from the sums of rows, less what the saturated lack.
       const bool dear = view_.embeddings != nullptr;
       for (std::size_t j = 0; dear && j < view_.n; ++j) coefficient_[j] = scale * problem_.degree()[j];
-      for (std::size_t i = 0; i < view_.n; ++i) {
+      std::vector<std::size_t> saturated;
+      std::vector<double> lacking;
+      for (std::size_t i = 0; i < view_.num_targets(); ++i) {
         if (i % kRowsBetween == 0 && control_.stop()) return 0;
         const double slope = saturation_slope(point.mass_[i], problem_.cap()[i], width);
         constant += (1 - slope) * problem_.cap()[i];
+        if (dear && slope < 1) {
+          saturated.push_back(i);
+          lacking.push_back(scale * (slope - 1));
+        }
         // The matrix is symmetric: row i is what each item adds to i.
-        if (dear && slope < 1) add_row(problem_, i, scale * (slope - 1), coefficient_.data());
         if (!dear && slope > 0) add_row(problem_, i, scale * slope, coefficient_.data());
       }
+      if (!saturated.empty()) view_.embeddings->add_columns(saturated, lacking, coefficient_.data(), control_);
       constant *= scale;
     }
     if (problem_.relevance_scale() > 0) {
@@ -157,55 +162,97 @@ class Tangent {
   /// max_{j in S} s_ij <= t_i + sum_{j in S} max(0, s_ij - t_i) for any t_i >= 0: best where the y of larger
   /// similarities add up to 1.
   double facility(const Relaxation& point) {
-    std::vector<std::size_t> support;
+    std::vector<Item> support;
     for (std::size_t j = 0; j < view_.n; ++j) {
-      if (point.y_[j] > 0) support.push_back(j);
+      if (point.y_[j] > 0) support.push_back(static_cast<Item>(j));
     }
-    std::vector<std::pair<float, double>> near;
+    if (view_.embeddings != nullptr) {
+      embedded_thresholds(point, support);
+    } else {
+      thresholds(point, support);
+    }
     double constant = 0;
-    std::vector<float> row(view_.n, 0.0f);
-    for (std::size_t i = 0; i < view_.n; ++i) {
-      if (i % kRowsBetween == 0 && control_.stop()) return 0;
-      for_row(view_, i, [&](std::size_t j, float value, std::size_t) { row[j] = value; });
-      near.clear();
-      for (std::size_t j : support) {
-        if (row[j] > 0) near.emplace_back(row[j], point.y_[j]);
-      }
-      std::sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-      threshold_[i] = 0;
-      double share = 0;
-      for (const auto& [value, amount] : near) {
-        share += amount;
-        if (share >= 1) {
-          threshold_[i] = value;
-          break;
-        }
-      }
-      constant += problem_.facility_scale() * static_cast<double>(threshold_[i]);
-      for_row(view_, i, [&](std::size_t j, float, std::size_t) { row[j] = 0; });
-    }
-    for (std::size_t j = 0; j < view_.n; ++j) {
-      if (j % kRowsBetween == 0 && control_.stop()) return 0;
-      double gained = 0;
-      if (view_.similarity != nullptr) {
-        gained = packing_kernels().facility_gain(problem_.row(j), threshold_.data(), problem_.row_length());
-      } else {
-        for_row(view_, j, [&](std::size_t i, float value, std::size_t) {
-          gained += std::max(0.0, static_cast<double>(value) - static_cast<double>(threshold_[i]));
+    for (float threshold : threshold_) constant += problem_.facility_scale() * static_cast<double>(threshold);
+
+    std::vector<Item> items;
+    for (std::size_t begin = 0; begin < view_.n; begin += kRowsBetween) {
+      if (control_.stop()) return 0;
+      const std::size_t end = std::min(begin + kRowsBetween, view_.n);
+      if (view_.embeddings != nullptr) {
+        items.clear();
+        for (std::size_t j = begin; j < end; ++j) items.push_back(static_cast<Item>(j));
+        for_embedded_rows(view_, items, rows_, [&](std::size_t k, const float* row) {
+          add_facility(begin + k, packing_kernels().facility_gain(row, threshold_.data(), threshold_.size()));
         });
+        continue;
       }
-      coefficient_[j] += problem_.facility_scale() * gained;
+      for (std::size_t j = begin; j < end; ++j) {
+        double gained = 0;
+        if (view_.similarity != nullptr) {
+          gained = packing_kernels().facility_gain(problem_.row(j), threshold_.data(), problem_.row_length());
+        } else {
+          for_row(view_, j, [&](std::size_t i, float value, std::size_t) {
+            gained += std::max(0.0, static_cast<double>(value) - static_cast<double>(threshold_[i]));
+          });
+        }
+        add_facility(j, gained);
+      }
     }
     return constant;
   }
 
-  static constexpr std::size_t kRowsBetween = 64;  // two looks at the clock
+  void add_facility(std::size_t item, double gained) { coefficient_[item] += problem_.facility_scale() * gained; }
+
+  void thresholds(const Relaxation& point, std::span<const Item> support) {
+    std::vector<float> row(view_.n, 0.0f);
+    for (std::size_t i = 0; i < view_.n; ++i) {
+      if (i % kRowsBetween == 0 && control_.stop()) return;
+      for_row(view_, i, [&](std::size_t j, float value, std::size_t) { row[j] = value; });
+      near_.clear();
+      for (Item j : support) near_.emplace_back(row[static_cast<std::size_t>(j)], point.amount(j));
+      threshold_[i] = where_whole();
+      for_row(view_, i, [&](std::size_t j, float, std::size_t) { row[j] = 0; });
+    }
+  }
+
+  void embedded_thresholds(const Relaxation& point, std::span<const Item> support) {
+    const Embeddings& embeddings = *view_.embeddings;
+    std::vector<std::size_t> items;
+    std::vector<float> units(support.size() * embeddings.dimension()), block(support.size() * kLanes);
+    for (Item j : support) {
+      items.push_back(view_.row_of(static_cast<std::size_t>(j)));
+      embeddings.unit(items.back(), units.data() + (items.size() - 1) * embeddings.dimension());
+    }
+    for (std::size_t p = 0; p < embeddings.num_panels() && !control_.stop(); ++p) {
+      embeddings.with_panel(items, units.data(), p, block.data());
+      for (std::size_t c = 0; c < kLanes; ++c) {
+        near_.clear();
+        for (std::size_t k = 0; k < items.size(); ++k) {
+          near_.emplace_back(block[k * kLanes + c], point.amount(support[k]));
+        }
+        threshold_[p * kLanes + c] = where_whole();
+      }
+    }
+  }
+
+  /// The similarity in `near_` at which the amounts of the larger ones add up to 1, or 0.
+  float where_whole() {
+    std::erase_if(near_, [](const auto& entry) { return entry.first <= 0; });
+    std::sort(near_.begin(), near_.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    double share = 0;
+    for (const auto& [value, amount] : near_) {
+      share += amount;
+      if (share >= 1) return value;
+    }
+    return 0;
+  }
 
   const PackingProblem& problem_;
   const PackingView& view_;
   Control& control_;
   std::vector<double> coefficient_, slope_;
-  std::vector<float> threshold_;
+  std::vector<float> threshold_, rows_;
+  std::vector<std::pair<float, double>> near_;  // similarities to a target, and how much of each item is in
 };
 
 /// Where along a segment the smoothed relaxation is largest, found from the sign of its slope.

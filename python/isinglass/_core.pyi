@@ -29,6 +29,8 @@ class PackingCore:
         similarity_columns: NDArray[np.int32] | None,
         similarity_values: NDArray[np.float32] | None,
         embeddings: NDArray[np.float32] | None,
+        represented: NDArray[np.int32] | None,
+        store_similarity: bool,
         coverage_rows: NDArray[np.int64] | None,
         coverage_terms: NDArray[np.int32] | None,
         term_weights: NDArray[np.float64] | None,
@@ -51,7 +53,7 @@ class PackingCore:
     def evaluate(self, selection: NDArray[np.int64]) -> float: ...
     def spending(self, selection: NDArray[np.int64]) -> tuple[float, bool]: ...
     def gain(self, selection: NDArray[np.int64], item: int) -> float: ...
-    def bound(self, selection: NDArray[np.int64], tight: bool, time_limit: float) -> tuple[float, str]: ...
+    def bound(self, selection: NDArray[np.int64], tight: bool, time_limit: float) -> tuple[float, float, str]: ...
 
 class Packing:
     @property
@@ -130,6 +132,16 @@ def pack_samples(
     time_limit: float,
     progress: Callable[[float], object] | None,
 ) -> Packing: ...
+def pack_shards(
+    problem: PackingCore,
+    shards: int,
+    seed: int,
+    threads: int,
+    tight: bool,
+    time_limit: float,
+    progress: Callable[[float], object] | None,
+) -> Packing: ...
+def bytes_of_sample_sums(n: int, columns: int) -> int: ...
 def cosine_similarity(embeddings: NDArray[np.float32], threads: int) -> NDArray[np.float32]: ...
 
 class CharacterTable:

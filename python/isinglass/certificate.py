@@ -37,7 +37,8 @@ def certify(
     selection : array_like of int
         Packing and evidence: distinct items in any order, shape (k,). A QUBO: a state of 0 and 1, shape (n,).
     level : {"fast", "tight"}
-        Packing, "fast": the online bound at the empty set and at `selection`; "tight": the concave bound too. A QUBO,
+        Packing, "fast": the online bound at the empty set, at `selection` and, where that is cheap, at the first 4, 8,
+        16 ... items of it; "tight": the concave bound too. A QUBO,
         "fast": the roof dual bound; "tight": branch and bound from there, which may prove the optimum. Evidence,
         "fast": the Lagrangian dual bound; "tight": branch and bound, which may prove the optimum.
     time_limit : float, optional
@@ -74,8 +75,7 @@ def certify(
     if isinstance(problem, EvidenceProblem):
         return _certify_evidence(problem, items, level, limit)
     core = problem.core(memory_limit)
-    value = core.evaluate(items)
-    upper_bound, method = core.bound(items, level == "tight", limit)
+    value, upper_bound, method = core.bound(items, level == "tight", limit)
     feasible = (
         core.spending(items)[1]
         and (problem.allowed is None or bool(problem.allowed[items].all()))

@@ -200,6 +200,14 @@ register(
         (Option("epsilon", 0.1, fraction, "samples hold n/k ln(1/epsilon) items, for k picks of mean cost"),),
     )
 )
+register(
+    Method(
+        "sharded",
+        PackingProblem,
+        "Greedy+Max on random shards, by seed, then on what they picked; for millions; no worst-case factor is claimed",
+        (Option("shards", None, count(1, 2**20), "parts of the pool; None: as many as hold 32,768 items each"),),
+    )
+)
 
 _MOST_READS = 2**31 - 1
 _MOST_SWEEPS = 2**32 - 1  # a sweep is 32 bits of the counter that random numbers are hashed from

@@ -74,10 +74,11 @@ class FractionalKnapsack {
 /// gradient (Frank, Wolfe 1956) on the smoothed relaxation finds good multipliers.
 double concave_bound(const PackingProblem& problem, std::span<const Item> start, Control& control);
 
-/// The best bound at any set, from any source: online at {} and at `selection` with exact gains, with `tight` also the
-/// concave one started there.
-Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, CertificateLevel level,
-               Control& control);
+/// The best bound at any set, from any source: online with exact gains at {}, at `selection` and, where that is cheap,
+/// at its prefixes of 4, 8, 16 ... items; with `tight` also the concave one started there. No bound depends on the
+/// threads.
+Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, CertificateLevel level, Control& control,
+               int threads = 1);
 
 /// F of all that may be picked, with the pinned items: never below the optimum.
 double total_bound(const PackingProblem& problem);

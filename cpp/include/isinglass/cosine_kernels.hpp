@@ -7,14 +7,17 @@
 
 namespace isinglass {
 
-/// Rows come in panels of 16, dimension by dimension: entry k of row r of a panel is panel[16 k + r]. Each product is
-/// summed over the dimensions in their order, in float32 without fused steps, and clipped to [0, 1]: the same bits for
-/// any layout and on every level.
+/// Columns come in panels of 16, dimension by dimension: entry k of column c of a panel is panel[16 k + c]. Each
+/// product is summed over the dimensions in their order, in float32 by the fused multiply-add of IEEE 754, and clipped
+/// to [0, 1]. One rounding a step is part of the definition here: levels that lack the instruction compute it exactly,
+/// so the bits are the same for any layout and on every level and device.
 struct CosineKernels {
-  /// out[16 r + c] = cosine of row r of `a` and row c of `b`
+  /// out[16 r + c] = cosine of row r of `a` (a panel, too) and column c of `b`
   void (*of_panels)(const float* a, const float* b, std::size_t d, float* out);
-  /// out[16 r + c] = cosine of row r of `units`, (count, d) by rows, and row c of `panel`
+  /// out[16 r + c] = cosine of row r of `units`, (count, d) by rows, and column c of `panel`
   void (*of_rows)(const float* units, std::size_t count, const float* panel, std::size_t d, float* out);
+  /// out[16 p + c] = cosine of one row and column c of panel p, of panels that follow each other
+  void (*of_row)(const float* unit, const float* panels, std::size_t num_panels, std::size_t d, float* out);
 };
 
 ISINGLASS_DECLARE_KERNELS(CosineKernels, cosine_kernels)

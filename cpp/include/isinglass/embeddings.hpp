@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -10,40 +11,64 @@
 namespace isinglass {
 
 /// Unit rows of an (n, d) matrix; similarity(i, j) = max(0, cosine), 1 of a row with itself, 0 of a row of zeros with
-/// any. In float32, each summed over the dimensions in their order: the same bits however they are asked for.
+/// any. In float32, each summed over the dimensions in their order: the same bits however they are asked for. Columns
+/// are all items, or a sample of them.
 class Embeddings {
  public:
-  static constexpr std::size_t kPanel = 16;  // rows
+  static constexpr std::size_t kPanel = 16;  // columns
 
   /// Copies and scales the rows; `rows` may be changed afterwards.
   Embeddings(const float* rows, std::size_t n, std::size_t d);
+  /// Columns are the items of `sample`, ascending. Only their rows are copied: `rows` is read whenever another one is
+  /// asked for.
+  Embeddings(const float* rows, std::size_t n, std::size_t d, std::span<const std::int32_t> sample);
 
   std::size_t size() const { return n_; }
   std::size_t dimension() const { return d_; }
-  std::size_t num_panels() const { return (n_ + kPanel - 1) / kPanel; }
-  /// Similarity of an item with itself: 1, or 0 of a row of zeros.
-  float self(std::size_t item) const { return self_[item]; }
+  std::size_t num_columns() const { return num_columns_; }
+  std::size_t num_panels() const { return (num_columns_ + kPanel - 1) / kPanel; }
+  /// Similarity of a column's item with itself: 1, or 0 of a row of zeros.
+  float self(std::size_t column) const { return self_[column]; }
   /// The unit row of an item, (d,).
   void unit(std::size_t item, float* out) const;
 
-  /// Similarities of `items`, whose unit rows are `units` (count, d), with the 16 items of a panel: out (count, 16).
-  /// Past the last item they are 0.
+  /// Similarities of `items`, whose unit rows are `units` (count, d), with the 16 columns of a panel: out (count, 16).
+  /// Past the last column they are 0.
   void with_panel(std::span<const std::size_t> items, const float* units, std::size_t panel, float* out) const;
-  /// Row `item` of the matrix, (n,) and what its last panel has beyond.
+  /// Row `item` of the matrix, (num_columns,) and what its last panel has beyond.
   void row(std::size_t item, float* out) const;
+  /// out_j += sum over k of weights[k] similarity(j, columns[k]), for every item j; each sum runs in 16 lanes over k.
+  /// Undefined once `control` has stopped.
+  void add_columns(std::span<const std::size_t> columns, std::span<const double> weights, double* out,
+                   Control& control) const;
 
-  /// The matrix (n, n).
+  /// The matrix (n, n) of all columns.
   void matrix(float* out, int threads, Control& control) const;
-  /// Sums of its rows, (n,), in 16 lanes like those of a stored row. One pass over half of the matrix, by tiles; with
-  /// more than two threads the whole of it, split by rows. Undefined once `control` has stopped.
-  std::vector<double> degrees(int threads, Control& control) const;
+
+  struct Sums {
+    std::vector<double> rows;     // of each item, over the columns
+    std::vector<double> columns;  // of each column, over the items; empty where columns are all items: the same
+  };
+  /// Sums of rows in 16 lanes, like those of a stored row; of a sample's columns in 16 lanes of each 16,384 items. Half
+  /// of the matrix, by tiles, serves all columns; with more than two threads the whole of it, split by rows. Undefined
+  /// once `control` has stopped.
+  Sums sums(int threads, Control& control) const;
+  /// Bytes that `sums` takes for a sample, beside what it returns.
+  static std::size_t bytes_of_sample_sums(std::size_t n, std::size_t columns);
 
  private:
+  bool sampled() const { return !sample_.empty(); }
   const float* panel(std::size_t p) const { return panels_.data() + p * kPanel * d_; }
+  void place(std::size_t item, std::size_t column);
+  std::size_t own_entry(std::size_t item, std::size_t panel) const;
   void tile(std::size_t a, std::size_t b, float* out) const;
+  std::vector<double> sums_of_all(int threads, Control& control) const;
+  Sums sums_of_sample(int threads, Control& control) const;
 
-  std::size_t n_, d_;
-  std::vector<float> panels_;  // entry k of row r of panel p at [(p d + k) 16 + r]
+  std::size_t n_, d_, num_columns_;
+  const float* rows_ = nullptr;  // of a sample
+  std::vector<std::int32_t> sample_;
+  std::vector<float> panels_;  // entry k of column c of panel p at [(p d + k) 16 + c]
   std::vector<float> self_;
 };
 

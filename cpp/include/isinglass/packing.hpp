@@ -34,9 +34,10 @@ struct PackingView {
   std::int64_t integer_budget = 0;
 
   std::span<const double> relevance;       // (n,)
-  const float* similarity = nullptr;       // (n, n) symmetric, rows contiguous
+  const float* similarity = nullptr;       // (n, targets) symmetric, rows contiguous
   CsrView<float> sparse_similarity;        // the same, sparse
   const Embeddings* embeddings = nullptr;  // the same, computed when looked at
+  std::size_t targets = 0;                 // columns of the similarity: what is to be represented; 0: all items
   CsrView<double> coverage;                // (n, terms), 0/1
   std::span<const double> term_weights;    // (terms,)
   std::span<const std::int32_t> groups;    // (n,), 0 .. num_groups - 1
@@ -51,17 +52,24 @@ struct PackingView {
   std::span<const Item> pinned;           // always in the answer, in this order
   std::size_t max_items = 0;              // 0 picks nothing; n or more: no cap
 
+  std::span<const Item> source;  // (n,), rows of the similarity and the coverage that items have; empty: their own
+
   bool has_similarity() const {
     return similarity != nullptr || embeddings != nullptr || !sparse_similarity.row_start.empty();
   }
+  std::size_t num_targets() const { return targets == 0 ? n : targets; }
+  std::size_t row_of(std::size_t item) const { return source.empty() ? item : static_cast<std::size_t>(source[item]); }
 };
 
 /// A view with what every solve needs and no answer changes: normalisers, saturation caps, who may be picked.
 class PackingProblem {
  public:
-  /// From embeddings the sums of all rows take a while: on so many threads, watched by `control` (undefined once that
-  /// has stopped).
+  /// The sums of all rows take a while: on so many threads, watched by `control`. Where that stops them, representation
+  /// is off: values are those of the other terms, lower bounds of what they would be.
   explicit PackingProblem(const PackingView& view, int threads = 1, Control* control = nullptr);
+  /// What some items of a problem make, renumbered: the same objective over fewer candidates. `items` ascending, with
+  /// all that is pinned. `whole` must outlive it.
+  PackingProblem(const PackingProblem& whole, std::span<const Item> items);
   PackingProblem(const PackingProblem&) = delete;
   PackingProblem& operator=(const PackingProblem&) = delete;
 
@@ -74,19 +82,20 @@ class PackingProblem {
   double representation_scale() const { return representation_scale_; }
   double diversity_scale() const { return diversity_scale_; }
   double facility_scale() const { return facility_scale_; }
+  /// Whether the sums that representation needs were stopped.
+  bool unfinished() const { return unfinished_; }
 
   /// Row `item` of the dense similarity. Rows of small problems are copied and padded with zeros to a multiple of 16,
   /// so that kernels have no short last block; `row_length` counts the padding.
   const float* rows() const { return rows_; }
-  const float* row(std::size_t item) const { return rows_ + item * row_length_; }
+  const float* row(std::size_t item) const { return rows_ + view_.row_of(item) * row_length_; }
   std::size_t row_length() const { return row_length_; }
 
-  std::span<const double> cap() const { return cap_; }  // (n,), padded with zeros to a multiple of 16
-  double total_cap() const { return total_cap_; }
-  // Unless the similarity is sparse: sums of its rows (n,), and their largest entries, padded like cap.
+  std::span<const double> cap() const { return cap_; }  // (targets,), padded with zeros to a multiple of 16
+  // Unless the similarity is sparse: sums of its rows (n,), and largest entries of its columns, padded like cap.
   std::span<const double> degree() const { return degree_; }
   std::span<const double> peak() const { return peak_; }
-  /// Blocks of 16 items, one of which has a cap below its peak: 1, else 0.
+  /// Blocks of 16 targets, one of which has a cap below its peak: 1, else 0.
   std::span<const std::uint8_t> tight() const { return tight_; }
 
   /// Coverage as bit masks, when there are at most 64 terms of weight 1: then gains are population counts.
@@ -100,18 +109,30 @@ class PackingProblem {
   double gain_slack() const { return gain_slack_; }
 
  private:
-  void sum_rows(int threads, Control* control);
+  double represent(int threads, Control& control);
+  void sum_dense_rows(int threads, Control& control);
+
+  /// Arrays of a problem that is part of another one.
+  struct Part {
+    std::vector<double> costs, relevance;
+    std::vector<std::int64_t> integer_costs;
+    std::vector<std::int32_t> groups;
+    std::vector<Item> pinned, source;
+  };
 
   PackingView view_;
+  Part part_;
+  bool unfinished_ = false;
   double relevance_scale_ = 0, coverage_scale_ = 0, representation_scale_ = 0, diversity_scale_ = 0,
          facility_scale_ = 0;
   std::vector<float> padded_rows_;
   const float* rows_ = nullptr;
   std::size_t row_length_ = 0;
-  std::vector<double> cap_;
-  double total_cap_ = 0;
-  std::vector<double> degree_, peak_;
-  std::vector<std::uint8_t> tight_;
+  std::vector<double> own_cap_, own_peak_;
+  std::vector<std::uint8_t> own_tight_;
+  std::span<const double> cap_, peak_;  // those, or of the whole
+  std::span<const std::uint8_t> tight_;
+  std::vector<double> degree_;
   std::vector<std::uint64_t> coverage_mask_;
   std::vector<std::uint8_t> eligible_;
   double gain_slack_ = 0;
@@ -129,6 +150,8 @@ class PackingState {
     return value;
   }
   void add(Item item);  // S <- S + item
+  /// Multiply-adds, about, that a gain takes of the similarity.
+  std::size_t work() const;
 
  private:
   double coverage_gain(std::size_t item) const;
@@ -138,12 +161,13 @@ class PackingState {
   void excess_from_embeddings(std::span<const Item> items, double* out) const;
   void represent_later(std::size_t item);
   void catch_up(std::size_t block);
-  double nearer(std::size_t item) const;
+  void nearer(std::span<const Item> items, double* gains) const;
+  double nearer_sparsely(std::size_t item) const;
 
   const PackingProblem* problem_ = nullptr;
   const PackingKernels* kernels_ = nullptr;
   std::vector<double> headroom_;      // cap_i - representation of i so far, padded like cap
-  std::vector<std::uint8_t> tight_;   // per block of 16 items: whether some row may exceed the headroom there
+  std::vector<std::uint8_t> tight_;   // per block of 16 targets: whether some row may exceed the headroom there
   std::vector<std::int32_t> blocks_;  // those blocks
   // From embeddings a block is brought up to date when it may have become tight: until then it lacks what the last
   // picks take from it, which is at most 1 each.
@@ -152,6 +176,7 @@ class PackingState {
   std::vector<std::uint32_t> applied_;  // per block: picks that its headroom knows of
   std::vector<double> margin_;          // per block: least headroom_i - peak_i then
   std::vector<float> nearest_;          // largest similarity of i to the set
+  bool any_near_ = false;               // the set is not empty
   std::vector<std::uint8_t> covered_;   // per term
   std::uint64_t covered_mask_ = 0;
   std::vector<double> group_mass_, group_root_;  // and its root

@@ -22,6 +22,7 @@ inline constexpr std::uint64_t exchange = 0x9e6c63d0876a9a99ULL;
 inline constexpr std::uint64_t tenure = 0xd1342543de82ef95ULL;
 inline constexpr std::uint64_t crossover = 0xaf251af3b0f025b5ULL;
 inline constexpr std::uint64_t shuffle = 0xb564ef22ec7aece5ULL;
+inline constexpr std::uint64_t shards = 0xda942042e4dd58b5ULL;
 inline constexpr std::uint64_t stochastic_greedy = 0xf7c2ebc08f67f2b5ULL;
 }  // namespace stream
 

@@ -21,6 +21,8 @@ inline constexpr std::size_t kTogether = 4;
 #else
 inline constexpr std::size_t kTogether = 2;
 #endif
+inline constexpr std::size_t kFew = kTogether < 4 ? kTogether : 4;
+inline constexpr std::size_t kPanelsTogether = kParts < 8 ? 8 / kParts : 1;
 
 ISINGLASS_INLINE Floats load_floats(const float* p) {
   Floats v;
@@ -28,54 +30,104 @@ ISINGLASS_INLINE Floats load_floats(const float* p) {
   return v;
 }
 
-/// kRows rows, entry k of row r at a[k * dimension_step + r * row_step], against a panel.
-template <std::size_t kRows>
-ISINGLASS_INLINE void cosines(const float* a, std::size_t row_step, std::size_t dimension_step, const float* panel,
+/// sum + entry * b, rounded once. Finite numbers only.
+ISINGLASS_INLINE Floats fused(float entry, Floats b, Floats sum) {
+#if defined(ISINGLASS_LEVEL_scalar)
+  return __builtin_fmaf(entry, b, sum);
+#elif defined(ISINGLASS_LEVEL_v4)
+  return (Floats)_mm512_fmadd_ps(_mm512_set1_ps(entry), (__m512)b, (__m512)sum);
+#elif defined(ISINGLASS_LEVEL_v3)
+  return (Floats)_mm256_fmadd_ps(_mm256_set1_ps(entry), (__m256)b, (__m256)sum);
+#elif defined(__x86_64__)
+  // In double the product is exact and the sum is rounded once; rounding that to float is the same as rounding the
+  // exact sum unless it lies halfway between two floats, which the last 29 bits tell.
+  const __m128d factor = _mm_set1_pd(static_cast<double>(entry));
+  const __m128i below = _mm_set1_epi64x(0x1fffffff), halfway = _mm_set1_epi64x(0x10000000);
+  const __m128 bs = (__m128)b, sums = (__m128)sum;
+  const __m128d low = _mm_add_pd(_mm_mul_pd(factor, _mm_cvtps_pd(bs)), _mm_cvtps_pd(sums));
+  const __m128d high =
+      _mm_add_pd(_mm_mul_pd(factor, _mm_cvtps_pd(_mm_movehl_ps(bs, bs))), _mm_cvtps_pd(_mm_movehl_ps(sums, sums)));
+  const __m128i ties = _mm_or_si128(_mm_cmpeq_epi64(_mm_and_si128(_mm_castpd_si128(low), below), halfway),
+                                    _mm_cmpeq_epi64(_mm_and_si128(_mm_castpd_si128(high), below), halfway));
+  if (__builtin_expect(_mm_testz_si128(ties, ties) == 0, 0)) {
+    Floats out;
+    for (std::size_t l = 0; l < kFloats; ++l) out[l] = __builtin_fmaf(entry, b[l], sum[l]);
+    return out;
+  }
+  return (Floats)_mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+#else
+  Floats out;
+#pragma GCC unroll 16
+  for (std::size_t l = 0; l < kFloats; ++l) out[l] = __builtin_fmaf(entry, b[l], sum[l]);
+  return out;
+#endif
+}
+
+ISINGLASS_INLINE void store_clipped(Floats sum, float* out) {
+  const Floats zero{}, one = zero + 1.0f;
+  const Floats above = sum > zero ? sum : zero;
+  const Floats clipped = above < one ? above : one;
+  std::memcpy(out, &clipped, sizeof clipped);
+}
+
+/// kRows rows, entry k of row r at a[k * dimension_step + r * row_step], against kPanels panels that follow each other:
+/// out[(r kPanels + q) 16 + c].
+template <std::size_t kRows, std::size_t kPanels>
+ISINGLASS_INLINE void cosines(const float* a, std::size_t row_step, std::size_t dimension_step, const float* panels,
                               std::size_t d, float* out) {
-  Floats sum[kRows][kParts];
+  constexpr std::size_t kVectorsWide = kPanels * kParts;
+  Floats sum[kRows][kVectorsWide];
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-    for (std::size_t p = 0; p < kParts; ++p) sum[r][p] = Floats{};
+    for (std::size_t p = 0; p < kVectorsWide; ++p) sum[r][p] = Floats{};
   }
   for (std::size_t k = 0; k < d; ++k) {
-    Floats b[kParts];
+    Floats b[kVectorsWide];
 #pragma GCC unroll 16
-    for (std::size_t p = 0; p < kParts; ++p) b[p] = load_floats(panel + k * kLanes + p * kFloats);
+    for (std::size_t p = 0; p < kVectorsWide; ++p) {
+      b[p] = load_floats(panels + ((p / kParts) * d + k) * kLanes + (p % kParts) * kFloats);
+    }
 #pragma GCC unroll 16
     for (std::size_t r = 0; r < kRows; ++r) {
       const float entry = a[k * dimension_step + r * row_step];
 #pragma GCC unroll 16
-      for (std::size_t p = 0; p < kParts; ++p) sum[r][p] += entry * b[p];
+      for (std::size_t p = 0; p < kVectorsWide; ++p) sum[r][p] = fused(entry, b[p], sum[r][p]);
     }
   }
-  const Floats zero{}, one = zero + 1.0f;
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-    for (std::size_t p = 0; p < kParts; ++p) {
-      const Floats above = sum[r][p] > zero ? sum[r][p] : zero;
-      const Floats clipped = above < one ? above : one;
-      std::memcpy(out + r * kLanes + p * kFloats, &clipped, sizeof clipped);
+    for (std::size_t p = 0; p < kVectorsWide; ++p) {
+      store_clipped(sum[r][p], out + r * kPanels * kLanes + p * kFloats);
     }
   }
 }
 
 void of_panels(const float* a, const float* b, std::size_t d, float* out) {
-  for (std::size_t r = 0; r < kLanes; r += kTogether) cosines<kTogether>(a + r, 1, kLanes, b, d, out + r * kLanes);
+  for (std::size_t r = 0; r < kLanes; r += kTogether) cosines<kTogether, 1>(a + r, 1, kLanes, b, d, out + r * kLanes);
 }
 
 void of_rows(const float* units, std::size_t count, const float* panel, std::size_t d, float* out) {
   std::size_t r = 0;
   for (; r + kTogether <= count; r += kTogether) {
-    cosines<kTogether>(units + r * d, d, 1, panel, d, out + r * kLanes);
+    cosines<kTogether, 1>(units + r * d, d, 1, panel, d, out + r * kLanes);
   }
-  for (; r < count; ++r) cosines<1>(units + r * d, d, 1, panel, d, out + r * kLanes);
+  for (; r + kFew <= count; r += kFew) cosines<kFew, 1>(units + r * d, d, 1, panel, d, out + r * kLanes);
+  for (; r < count; ++r) cosines<1, 1>(units + r * d, d, 1, panel, d, out + r * kLanes);
+}
+
+void of_row(const float* unit, const float* panels, std::size_t num_panels, std::size_t d, float* out) {
+  std::size_t p = 0;
+  for (; p + kPanelsTogether <= num_panels; p += kPanelsTogether) {
+    cosines<1, kPanelsTogether>(unit, d, 1, panels + p * kLanes * d, d, out + p * kLanes);
+  }
+  for (; p < num_panels; ++p) cosines<1, 1>(unit, d, 1, panels + p * kLanes * d, d, out + p * kLanes);
 }
 
 }  // namespace
 
 extern const CosineKernels cosine_kernels;
-const CosineKernels cosine_kernels = {of_panels, of_rows};
+const CosineKernels cosine_kernels = {of_panels, of_rows, of_row};
 
 }  // namespace isinglass::ISINGLASS_LEVEL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +91,7 @@ class _PackingResult(Result):
             "version": __version__,
             "terms": self._problem.terms,
             "terms_off": tuple(t for t in _TERMS if t not in self._problem.terms),
+            "represented": self._problem.num_represented,
             "gain_evaluations": self._packing.gain_evaluations,
             "nodes": self._packing.nodes,
         }
@@ -145,6 +147,24 @@ def _stochastic(problem: PackingProblem, plan: Plan, request: Request) -> Result
         request.time_limit,
         request.progress,
     )
+    return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight, _seed=seed)
+
+
+def _sharded(problem: PackingProblem, plan: Plan, request: Request) -> Result:
+    seed = secrets.randbits(64) if request.seed is None else request.seed
+    shards = plan.options["shards"] or problem.default_shards
+    threads = request.threads or _core.available_cores()
+    problem.check_memory(request.memory_limit, problem.sharded_bytes(shards, threads))
+    packing = _core.pack_shards(
+        problem.core(request.memory_limit, threads),
+        shards,
+        seed,
+        threads,
+        request.tight,
+        request.time_limit,
+        request.progress,
+    )
+    plan = replace(plan, options={**plan.options, "shards": shards})
     return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight, _seed=seed)
 
 
@@ -215,6 +235,7 @@ RUNNERS: dict[tuple[type, str], Any] = {
     (PackingProblem, "lazy_greedy"): _greedy,
     (PackingProblem, "exact"): _exact,
     (PackingProblem, "stochastic_greedy"): _stochastic,
+    (PackingProblem, "sharded"): _sharded,
 }
 BATCH_RUNNERS: dict[tuple[type, str], Any] = {
     **native_qubo.BATCH_RUNNERS,

@@ -66,7 +66,9 @@ def objective(problem: PackingProblem) -> Callable[[Sequence[int]], float]:
         covers[np.repeat(np.arange(n), np.diff(problem.coverage.row_start)), problem.coverage.column] = 1
         add("coverage", lambda s: float(covers[s].max(axis=0, initial=0) @ term_weights), float(term_weights.sum()))
     if (similarity := similarity_of(problem)) is not None:
-        cap = problem.saturation * similarity.sum(axis=1)
+        cap = problem.saturation * similarity.sum(axis=0)
+        if problem.represented_items is not None:
+            similarity, cap = similarity[:, problem.represented_items], cap[problem.represented_items]
         represented = lambda s: float(np.minimum(similarity[s].sum(axis=0), cap).sum())  # noqa: E731
         add("representation", represented, float(cap.sum()))
         add("facility_location", lambda s: float(similarity[s].max(axis=0, initial=0).sum()))

@@ -26,8 +26,15 @@ _ARRAYS_OF_TERM = {
 }
 # Items up to which the similarity that embeddings mean is stored: it fits the caches, and gains are read, not made.
 _STORED_SIMILARITY = 2048
+# Items up to which each is represented: beyond, sums over all pairs take minutes.
+_REPRESENTED_WHOLLY = 65_536
+_SAMPLE = 4_096
+# The largest part of a pool that one Greedy+Max of `sharded` gets.
+_SHARD = 32_768
 # Sixteen lanes of the sums of rows, and the vectors of a run.
 _WORKING_BYTES_PER_ITEM = 256
+# Of all items: sums, shards, and the gains and knapsack of a bound.
+_BYTES_PER_SHARDED_ITEM = 96
 _EITHER_ARRAY = ("representation", "facility_location")  # one of its arrays is enough
 
 
@@ -266,7 +273,8 @@ class PackingProblem:
         Symmetric, finite and >= 0; read as float32, and kept without a copy if it is that already, contiguous and
         read-only. Sparse: anything with `tocsr()` or CSR's `indptr`, `indices`, `data`, `shape`.
     embeddings : array_like of float, shape (n, d), optional
-        Instead of `similarity`: max(0, cosine) of the rows, in float32. Large pools never form the (n, n) matrix.
+        Instead of `similarity`: max(0, cosine) of the rows, in float32. Large pools never form the (n, n) matrix. A
+        memory map that is opened for reading is not copied.
     coverage : array_like of 0/1, shape (n, t), or sparse matrix, optional
         Which of t terms each item covers.
     coverage_weights : array_like of float, shape (t,), optional
@@ -285,6 +293,12 @@ class PackingProblem:
         False: never picked.
     pinned : sequence of int, optional
         Always in the selection, paid from the budget, first in its order.
+    represented : int, optional
+        How many items representation and facility location sum over, where similarities come from `embeddings`: their
+        outer sums run over a fixed sample of so many, drawn by hash whatever the seed, with every similarity to it
+        exact. So the objective is that of the sample, an estimate of the one over all items; values, bounds and
+        certificates are exact for it. None: all items up to 65,536, a sample of 4,096 of larger pools, where all pairs
+        would take minutes to hours. `represented_items` names them.
 
     Raises
     ------
@@ -312,6 +326,7 @@ class PackingProblem:
     max_items: int | None
     allowed: NDArray[np.bool_] | None
     pinned: NDArray[np.int64]
+    represented: int | None
 
     def __init__(
         self,
@@ -329,6 +344,7 @@ class PackingProblem:
         max_items: int | None = None,
         allowed: ArrayLike | None = None,
         pinned: Sequence[int] | ArrayLike | None = None,
+        represented: int | None = None,
     ) -> None:
         fields = self.__dict__
         fields["costs"] = gate.vector("costs", costs, positive=True)
@@ -361,6 +377,9 @@ class PackingProblem:
         fields["allowed"] = None if allowed is None else gate.flags("allowed", allowed, size=n)
         fields["pinned"] = gate.indices("pinned", () if pinned is None else pinned, size=n)
         fields["max_items"] = None if max_items is None else gate.integer("max_items", max_items, low=0)
+        fields["represented"] = None if represented is None else gate.integer("represented", represented, low=1)
+        if represented is not None and embeddings is None:
+            raise ValueError(f"represented needs embeddings, got {represented} without them")
         fields["_integer_costs"] = integer_costs(self.costs, self.budget)
         self._check_pinned()
         self._check_weights()
@@ -427,14 +446,44 @@ class PackingProblem:
                 on.append(name)
         return tuple(on)
 
+    @cached_property
+    def represented_items(self) -> NDArray[np.int32] | None:
+        """Items that representation and facility location sum over, ascending; None: all."""
+        n = len(self)
+        count = self.represented or (n if n <= _REPRESENTED_WHOLLY else _SAMPLE)
+        if not self._uses_embeddings or count >= n:
+            return None
+        lowest = np.argpartition(_hashes(n), count)[:count]
+        items = np.sort(lowest).astype(np.int32)
+        items.setflags(write=False)
+        return items
+
     @property
     def _stores_similarity(self) -> bool:
         """Whether a solve makes the matrix that `embeddings` mean; else gains compute what they need of it."""
-        return self._uses_embeddings and len(self) <= _STORED_SIMILARITY
+        return self._uses_embeddings and len(self) <= _STORED_SIMILARITY and self.represented_items is None
 
     @property
     def _uses_embeddings(self) -> bool:
         return self.embeddings is not None and ("representation" in self.terms or "facility_location" in self.terms)
+
+    @property
+    def num_represented(self) -> int:
+        """How many items representation and facility location sum over."""
+        items = self.represented_items
+        return len(self) if items is None else items.size
+
+    @property
+    def default_shards(self) -> int:
+        """Parts of the pool that `sharded` makes when not told."""
+        return max(1, -(-len(self) // _SHARD))
+
+    def sharded_bytes(self, shards: int, threads: int) -> int:
+        """Bytes that `sharded` allocates: those of a solve, sums and a bound over all items, a run for each thread."""
+        n = len(self)
+        groups = 0 if self.groups is None else int(self.groups.max(initial=-1)) + 1
+        run = _WORKING_BYTES_PER_ITEM * 2 * -(-n // shards) + 64 * self.num_represented + 24 * groups
+        return self.working_bytes + _BYTES_PER_SHARDED_ITEM * n + (min(threads, shards) + 1) * run
 
     @property
     def working_bytes(self) -> int:
@@ -443,7 +492,20 @@ class PackingProblem:
             return 0
         n, d = map(int, self.embeddings.shape)
         copied = 0 if self.embeddings.dtype == np.float32 and self.embeddings.flags.c_contiguous else 4 * n * d
+        if (sample := self.represented_items) is not None:
+            m = sample.size
+            return copied + 4 * m * d + _core.bytes_of_sample_sums(n, m) + _WORKING_BYTES_PER_ITEM * (n + 8 * m)
         return copied + 4 * n * d + (4 * n * n if self._stores_similarity else _WORKING_BYTES_PER_ITEM * n)
+
+    def check_memory(self, memory_limit: int | None, needed: int) -> None:
+        """Refuses to need more than `memory_limit` bytes (None: physical memory), before anything is allocated."""
+        limit = physical_memory() if memory_limit is None else memory_limit
+        if needed > limit:
+            hint = ": give a sparse similarity, a smaller `represented`, or weights.representation=0"
+            raise MemoryError(
+                f"packing from {len(self)} {'items' if self.embeddings is None else 'embeddings'} needs {needed} bytes,"
+                f" limit {limit} bytes{'' if self.embeddings is None else hint}"
+            )
 
     def core(self, memory_limit: int | None = None, threads: int | None = None) -> _core.PackingCore:
         """The native form, made on first use.
@@ -455,12 +517,7 @@ class PackingProblem:
         """
         ready = self.__dict__.get("_native")
         if ready is None:
-            limit = physical_memory() if memory_limit is None else memory_limit
-            if self.working_bytes > limit:
-                raise MemoryError(
-                    f"packing from {len(self)} embeddings needs {self.working_bytes} bytes, limit {limit} bytes:"
-                    " give a sparse similarity, or weights.representation=0"
-                )
+            self.check_memory(memory_limit, self.working_bytes)
             ready = self.__dict__["_native"] = self._make_core(threads or _core.available_cores())
         return ready
 
@@ -469,8 +526,6 @@ class PackingProblem:
         similarity = self.similarity if isinstance(self.similarity, np.ndarray) else None
         sparse = self.similarity if isinstance(self.similarity, Csr) else None
         embeddings = np.ascontiguousarray(self.embeddings, dtype=np.float32) if self._uses_embeddings else None
-        if embeddings is not None and self._stores_similarity:
-            similarity, embeddings = _core.cosine_similarity(embeddings, threads), None
         weights = self.weights
         return _core.PackingCore(
             costs=self.costs,
@@ -483,6 +538,8 @@ class PackingProblem:
             similarity_columns=sparse.column if sparse else None,
             similarity_values=sparse.value if sparse else None,
             embeddings=embeddings,
+            represented=self.represented_items,
+            store_similarity=self._stores_similarity,
             coverage_rows=self.coverage.row_start if self.coverage else None,
             coverage_terms=self.coverage.column if self.coverage else None,
             term_weights=self.coverage_weights,
@@ -500,6 +557,14 @@ class PackingProblem:
             unit_normalisation=self.normalisation == "unit",
             threads=threads,
         )
+
+
+def _hashes(n: int) -> NDArray[np.uint64]:
+    """A 64-bit hash of each of 0 .. n - 1: splitmix64 (Steele, Lea, Flood 2014)."""
+    x = np.arange(n, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 def physical_memory() -> int:
