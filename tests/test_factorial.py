@@ -119,7 +119,6 @@ def test_workers_give_the_same_table(config):
     assert seen[-1] == (24, 24)
 
 
-@pytest.mark.full
 def test_processes_give_the_same_table(config):
     experiment = read_experiment(config())
     alone, many = (run_experiment(experiment, workers=workers) for workers in (1, 2))

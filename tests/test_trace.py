@@ -24,7 +24,7 @@ from isinglass.diagnosis.views import trec_id
 from isinglass.experiments.datasets import Question
 from isinglass.experiments.evaluation import evaluate
 from isinglass.policies import FREE_POLICIES
-from isinglass.records import RecordError
+from isinglass.records import RecordError, read_records
 from openinference.semconv.trace import DocumentAttributes, OpenInferenceSpanKindValues, RerankerAttributes
 
 PASSAGES = [
@@ -133,6 +133,48 @@ def test_threads_and_processes_share_a_file(path):
     assert len(lines) == 7 * 40
     for worker in {line["worker"] for line in lines}:
         assert [line["line"] for line in lines if line["worker"] == worker] == list(range(40))
+
+
+def _until_killed(path, worker, wrote):
+    k = 0
+    while True:
+        append_line(path, json.dumps({"worker": worker, "line": k, "padding": "x" * 100_000}))
+        wrote.send(k)
+        k += 1
+
+
+def test_processes_that_are_killed_lose_nothing_that_they_wrote(path):
+    context = multiprocessing.get_context("spawn")
+    told = {}
+    processes = []
+    for worker in ("a", "b"):
+        told[worker], theirs = context.Pipe(duplex=False)
+        processes.append(context.Process(target=_until_killed, args=(path, worker, theirs)))
+        processes[-1].start()
+        theirs.close()
+    written = {worker: 0 for worker in told}
+    while min(written.values()) < 30:
+        for worker, pipe in told.items():
+            if pipe.poll(0.01):
+                written[worker] = pipe.recv()
+    for process in processes:
+        process.kill()
+        process.join()
+    for worker, pipe in told.items():
+        try:
+            while True:
+                written[worker] = pipe.recv()
+        except EOFError:
+            pass
+    ig.select(QUERY, PASSAGES, 12, trace=path)  # after whatever the crash left
+    lines = [record for _, record in read_records(path)]
+    assert lines[-1]["policy"] == "bridge"
+    kept = [record for record in lines[:-1] if not isinstance(record, RecordError)]
+    assert len(lines) - 1 - len(kept) <= len(told)
+    for worker, last in written.items():
+        numbers = [record["line"] for record in kept if record["worker"] == worker]
+        assert numbers == list(range(len(numbers)))
+        assert len(numbers) > last
 
 
 def test_the_command_line_writes_traces(path, tmp_path, capsys):
