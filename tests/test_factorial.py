@@ -1,6 +1,7 @@
 """Experiments from one file: what they vary, that they resume, and what they add from a reader's answers."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -237,6 +238,18 @@ def test_the_command_line_runs_an_experiment(config, tmp_path, capsys):
     assert main(["evaluate", str(SAMPLE), "--config", str(config())]) == 2
     assert main(["evaluate"]) == 2
     assert "expected question files, or --config" in capsys.readouterr().err
+
+
+def test_the_experiment_of_the_readme_runs(config, tmp_path, capsys):
+    readme = Path(__file__).parents[1] / "README.md"
+    (block,) = re.findall(r"```toml\n(.*?)```", readme.read_text(), re.DOTALL)
+    path = tmp_path / "experiment.toml"
+    config()
+    path.write_text(block)
+    assert main(["evaluate", "--config", str(path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["means"]) == 2 * (2 * 4 + 1)
+    assert set(report["statistics"]) == {"intervention", "budget_sweep", "iso_quality"}
 
 
 def test_published_rows_from_a_configuration(data, tmp_path):

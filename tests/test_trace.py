@@ -152,7 +152,7 @@ def test_processes_that_are_killed_lose_nothing_that_they_wrote(path):
         processes.append(context.Process(target=_until_killed, args=(path, worker, theirs)))
         processes[-1].start()
         theirs.close()
-    written = {worker: 0 for worker in told}
+    written = dict.fromkeys(told, 0)
     while min(written.values()) < 30:
         for worker, pipe in told.items():
             if pipe.poll(0.01):

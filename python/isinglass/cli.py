@@ -106,7 +106,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.refuse_unknown([first])
     else:
         parser.error(f"unknown command {first}{_near(first, list(parsers))} (commands: {', '.join(parsers)})")
-    return parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
+    args.typed = [word.partition("=")[0] for word in rest if word.startswith("--")]
+    return args
 
 
 def _add_output(parser: _Parser) -> None:
@@ -281,7 +283,8 @@ def _evaluate_options(parser: _Parser) -> None:
         "--config",
         metavar="TOML",
         type=Path,
-        help="run a whole experiment from this file instead (files, seeds, budgets, policies, retrievers, answers)",
+        help="run a whole experiment from this file instead (files, seeds, budgets, policies, retrievers, baselines, "
+        "answers), with every statistic that its rows allow",
     )
     parser.add_argument(
         "--rows",
@@ -397,6 +400,8 @@ def _evaluate(args: argparse.Namespace) -> int:
         return _experiment(args)
     if not args.files:
         raise ValueError("expected question files, or --config")
+    if "--workers" in args.typed:
+        raise ValueError("--workers belongs to --config")
     if args.solvers is not None:
         return _compare_solvers(args)
     if args.figure is not None:
@@ -472,19 +477,24 @@ _EXPERIMENT_COLUMNS = (
 )
 
 
+_BESIDE_CONFIG = ("--config", "--rows", "--workers", "--keep-going", "--json", "--output")
+
+
 def _experiment(args: argparse.Namespace) -> int:
     from isinglass.experiments.factorial import read_experiment, run_experiment
+    from isinglass.experiments.findings import findings, plain
 
-    if args.files:
-        raise ValueError(f"--config names its own files, got {args.files[0]} besides")
-    if args.answers:
-        raise ValueError("--config names its own answers, got --answers besides")
+    beside = [option for option in args.typed if option not in _BESIDE_CONFIG]
+    if args.files or beside:
+        raise ValueError(f"--config says it in the file, got {[*args.files, *beside][0]} besides")
     experiment = read_experiment(args.config)
     journal = None if args.rows is None else args.rows.with_name(f"{args.rows.name}.journal")
     with console.Progress("questions") as progress:
         outcome = run_experiment(
             experiment, journal, keep_going=args.keep_going, workers=max(1, args.workers), progress=progress
         )
+    with console.Progress("statistics") as progress:
+        tables = findings(outcome.rows, experiment.baselines, progress=progress)
     for fault in (*outcome.skipped, *outcome.failed):
         console.note(f"skipped {fault}")
     if outcome.resumed:
@@ -503,13 +513,15 @@ def _experiment(args: argparse.Namespace) -> int:
             ]
             title = f"{dataset}, budget {budget:.0f}; {outcome.distinct[dataset]} distinct questions"
             console.print_table(title, ["", *(title for title, _, _ in _EXPERIMENT_COLUMNS)], rows)
+        for table in tables:
+            _show_finding(table)
         for dataset, counts in outcome.oddities.items():
             _show_oddities(f"{dataset}: ", counts)
         if (best := outcome.best_variant()) is not None:
             print(f"best variant on half of the questions: {best.name}; on the other half {_interval(best.test, 4)}")
         print(f"configuration {experiment.hash[:16]}")
 
-    _emit(args, outcome.as_dict(), show)
+    _emit(args, outcome.as_dict() | {"statistics": plain(tables)}, show)
     return PARTLY if outcome.skipped or outcome.failed or not len(outcome.rows) else DONE
 
 
@@ -618,6 +630,20 @@ def _show_differences(evaluation: Any, baseline: str) -> None:
         ]
         title = f"{_limit(budget, evaluation.settings)}: difference to {baseline} [95 % paired bootstrap, 10,000 draws]"
         console.print_table(title, ["policy", *(title for title, _, _ in _DIFFERENCES)], rows)
+
+
+def _show_finding(table: Any) -> None:
+    columns = [column for column in table.columns if any(column[1] in row for row in table.rows)]
+    rows = [[_shown(row.get(name), digits) for _, name, digits in columns] for row in table.rows]
+    console.print_table(table.title, [heading for heading, _, _ in columns], rows)
+
+
+def _shown(value: Any, digits: int) -> str:
+    if hasattr(value, "estimate"):
+        return _interval(value, digits)
+    if value is None or isinstance(value, str):
+        return value or "-"
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def _interval(interval: Any, digits: int) -> str:

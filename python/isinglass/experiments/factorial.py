@@ -95,6 +95,8 @@ class Experiment:
         By which predictions are scored.
     oracle, router : bool
         Add rows of the best policy a question, and of a policy chosen by features of retrieval.
+    baselines : tuple of str
+        Policies that the others are compared with; see `isinglass.experiments.findings`.
     """
 
     files: tuple[str, ...]
@@ -117,6 +119,7 @@ class Experiment:
     rule: str = "hotpotqa"
     oracle: bool = False
     router: bool = False
+    baselines: tuple[str, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -160,6 +163,7 @@ def read_experiment(path: str | Path) -> Experiment:
         gate.integer("budgets", b, low=0) for b in _listed(given["budgets"], int, f"{path}: budgets")
     )
     values["variants"] = tuple(_listed(given.get("variants", ()), dict, f"{path}: variants"))
+    values["baselines"] = tuple(_listed(given.get("baselines", ()), str, f"{path}: baselines"))
     values["seeds"] = tuple(_listed(given.get("seeds", [0]), int, f"{path}: seeds"))
     levels = [_retriever(level, place, str(path)) for level in given.get("retrievers", [{"name": "bm25"}])]
     values["retrievers"] = tuple(levels)
@@ -197,6 +201,8 @@ def _check(experiment: Experiment) -> None:
         raise ValueError(f"variants must have names of their own, got {names}")
     if experiment.sample is None and len(experiment.seeds) > 1:
         raise ValueError(f"several seeds need a sample: without one each draws all questions, got {experiment.seeds}")
+    for baseline in experiment.baselines:
+        one_of("baselines", baseline, (*experiment.policies, *names))
     names = [level.name for level in experiment.retrievers]
     if len(set(names)) < len(names):
         raise ValueError(f"retrievers must have names of their own, got {names}")
@@ -488,7 +494,7 @@ def _fault(key: tuple[str, int, str, str], error: Exception, keep_going: bool) -
 def _packing_hash(experiment: Experiment) -> str:
     """Of what the packed rows depend on, contents of files included; answers come later."""
     plain = _plain(experiment)
-    for name in ("answers", "rule", "oracle", "router"):
+    for name in ("answers", "rule", "oracle", "router", "baselines"):
         del plain[name]
     used = [*experiment.files, *(level.run for level in experiment.retrievers if level.run is not None)]
     return text_hash(json.dumps([plain, [_file_hash(path) for path in used]], sort_keys=True))

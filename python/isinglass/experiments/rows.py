@@ -69,7 +69,11 @@ class Rows:
 
     def take(self, which: Array) -> "Rows":
         """The rows of a mask or of positions."""
-        return Rows({name: values[which] for name, values in self.columns.items()})
+        taken = object.__new__(Rows)  # columns of one length each: nothing is left to check
+        taken.columns = {name: values[which] for name, values in self.columns.items()}
+        for values in taken.columns.values():
+            values.setflags(write=False)
+        return taken
 
     def distinct(self, name: str) -> list[Any]:
         """The values of a column, each once, by first appearance."""

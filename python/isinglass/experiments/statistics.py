@@ -10,7 +10,8 @@ Practitioner's Guide to Cluster-Robust Inference". A. N. Bala (2026), "A Diagnos
 and When Submodular Evidence Packing Improves It".
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import erfc, sqrt
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 DRAWS = 10_000
 _CHUNK = 2**22  # entries of a block of draws: 32 MiB
+_KEPT = 2**25  # entries of draws that are kept for the next measure, a byte each
 
 
 class Interval(NamedTuple):
@@ -362,7 +364,7 @@ def _by(
     table = {}
     for value in rows.distinct(column):
         of_one = rows.where(**{column: value})
-        table[_whole(value)] = contrast(of_one.where(policy=policy), of_one.where(policy=baseline), measure, **options)
+        table[whole(value)] = contrast(of_one.where(policy=policy), of_one.where(policy=baseline), measure, **options)
     return table
 
 
@@ -401,7 +403,7 @@ def iso_quality_saving(
         difference = contrast(candidate, reference, measure, **options)
         if difference.high >= 0:
             tokens = _mean(candidate["tokens"])
-            return IsoQuality(_whole(budget), difference, tokens, spent, 1 - tokens / spent if spent else 0.0)
+            return IsoQuality(whole(budget), difference, tokens, spent, 1 - tokens / spent if spent else 0.0)
     return IsoQuality(None, None, None, spent, None)
 
 
@@ -426,15 +428,7 @@ def _bootstrap(
     _, of = np.unique(clusters, return_inverse=True)
     sums: Floats = np.stack([np.bincount(of, weights=column) for column in columns], axis=1).astype(np.float64)
     groups = len(sums)
-    rng = np.random.default_rng(seed)
-    drawn = np.empty(draws)
-    step = max(1, _CHUNK // groups)
-    for start in range(0, draws, step):
-        count = min(step, draws - start)
-        which = rng.integers(groups, size=(count, groups))
-        which += np.arange(count)[:, None] * groups
-        times = np.bincount(which.ravel(), minlength=count * groups).reshape(count, groups)
-        drawn[start : start + count] = statistic((times @ sums).T)
+    drawn = np.concatenate([statistic((times @ sums).T) for times in _draws(groups, draws, seed)])
     estimate = float(statistic(sums.sum(axis=0)))
     drawn = drawn[~np.isnan(drawn)]
     if np.isnan(estimate) or not len(drawn):
@@ -442,6 +436,27 @@ def _bootstrap(
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     beyond = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
     return Interval(estimate, float(low), float(high), min(1.0, 2 * (beyond + 1) / (len(drawn) + 1)), n, groups)
+
+
+def _draws(groups: int, draws: int, seed: int) -> Iterable[npt.NDArray[np.integer[Any]]]:
+    """How often each cluster is in each draw, in blocks of shape (some draws, groups)."""
+    # Measures of the same questions are drawn alike, one after another.
+    return _kept_draws(groups, draws, seed) if groups * draws <= _KEPT else _drawn(groups, draws, seed)
+
+
+@lru_cache(maxsize=2)
+def _kept_draws(groups: int, draws: int, seed: int) -> tuple[npt.NDArray[np.integer[Any]], ...]:
+    return tuple(times.astype(np.min_scalar_type(int(times.max()))) for times in _drawn(groups, draws, seed))
+
+
+def _drawn(groups: int, draws: int, seed: int) -> Iterator[npt.NDArray[np.int64]]:
+    rng = np.random.default_rng(seed)
+    step = max(1, _CHUNK // groups)
+    for start in range(0, draws, step):
+        count = min(step, draws - start)
+        which = rng.integers(groups, size=(count, groups))
+        which += np.arange(count)[:, None] * groups
+        yield np.bincount(which.ravel(), minlength=count * groups).reshape(count, groups)
 
 
 def _undefined(n: int, clusters: int) -> Interval:
@@ -482,5 +497,6 @@ def _mean(values: npt.NDArray[Any]) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
+    """A number of a column without its empty fraction, as keys and titles have it; anything else as it is."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
