@@ -49,13 +49,20 @@ def commands() -> list[str]:
     return [line for line in lines if line.startswith("isinglass ")]
 
 
-@pytest.mark.parametrize("command", commands())
-def test_command_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: dict[str, Any]) -> None:
+@pytest.fixture(scope="module")
+def folder(names: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands run, in order, too: one reads what another wrote."""
+    folder = tmp_path_factory.mktemp("readme")
     lines = (json.dumps(passage) for passage in names["passages"])
-    (tmp_path / "passages.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    write_qubo(Qubo(names["Q"]), tmp_path / "model.qubo")
-    (tmp_path / "python").symlink_to(ROOT / "python")
-    monkeypatch.chdir(tmp_path)
+    (folder / "passages.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    write_qubo(Qubo(names["Q"]), folder / "model.qubo")
+    (folder / "python").symlink_to(ROOT / "python")
+    return folder
+
+
+@pytest.mark.parametrize("command", commands())
+def test_command_runs(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
     assert cli.main(shlex.split(command)[1:]) == 0
 
 

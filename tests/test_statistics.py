@@ -7,6 +7,7 @@ import statsmodels.api as sm
 from isinglass.experiments.rows import Rows
 from isinglass.experiments.statistics import (
     bootstrap_mean,
+    bootstrap_means,
     budget_sweep,
     conditional_means,
     contrast,
@@ -272,3 +273,23 @@ def test_tables_refuse_what_is_not_there():
         Rows({"a": [1], "b": [1, 2]})
     with pytest.raises(KeyError, match="expected a column of"):
         Rows({"a": [1]})["c"]
+
+
+def test_a_table_has_the_intervals_of_its_columns():
+    rng = np.random.default_rng(3)
+    table = rng.random((40, 3))
+    clusters = np.repeat(np.arange(20), 2)
+    for of, found in ((None, bootstrap_means(table)), (clusters, bootstrap_means(table, clusters))):
+        for j in range(3):
+            np.testing.assert_allclose(found[j], bootstrap_mean(table[:, j], of), rtol=1e-12)
+    table[::4, 1] = np.nan
+    table[:, 2] = np.nan
+    holes = bootstrap_means(table, draws=20_000)
+    alone = bootstrap_mean(table[:, 1], draws=20_000)
+    assert (holes[1].estimate, holes[1].n, holes[1].clusters) == (pytest.approx(alone.estimate), 30, 30)
+    np.testing.assert_allclose(holes[1][1:3], alone[1:3], atol=0.01)
+    assert np.isnan(holes[2].estimate)
+    assert holes[2].n == 0
+    assert bootstrap_means(np.zeros((0, 2)))[1].n == 0
+    with pytest.raises(ValueError, match="table must be 2-D, got 1-D"):
+        bootstrap_means([1.0])

@@ -799,6 +799,41 @@ def _fit(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _report_options(parser: _Parser) -> None:
+    parser.add_argument(
+        "files",
+        metavar="RESULTS",
+        nargs="+",
+        help="what `isinglass evaluate` wrote: rows (--rows, .parquet or .csv) and traces (--trace, with --trace-text "
+        "to show texts), in any order; traces alone do too",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="HTML", type=_output, default=Path("report.html"), help="(default: report.html)"
+    )
+    parser.add_argument("--baseline", metavar="POLICY", help="what the others are compared with (default: the first)")
+    parser.add_argument("--title", default="What reached the reader", help="(default: %(default)s)")
+    parser.add_argument(
+        "--figures", metavar="DIR", type=Path, help="also draw the figures into this folder, SVG and PNG"
+    )
+    parser.add_argument("--json", action="store_true", help="print the names of the files as JSON")
+
+
+def _report(args: argparse.Namespace) -> int:
+    from isinglass.experiments.figures import write_figures
+    from isinglass.experiments.report import read_results, write_report
+    from isinglass.experiments.summary import Summary
+
+    rows, traces = read_results(args.files)
+    write_report(args.output, rows, traces, baseline=args.baseline, title=args.title)
+    figures = () if args.figures is None else write_figures(Summary.of(rows, args.baseline), args.figures)
+    written = {"report": str(args.output), "figures": [str(path) for path in figures]}
+    if args.json:
+        console.print_json(written)
+    else:
+        print(*(args.output, *figures), sep="\n")
+    return DONE
+
+
 def _backends(args: argparse.Namespace) -> int:
     from isinglass.backends import available_backends
 
@@ -821,5 +856,6 @@ COMMANDS = {
     "evaluate": _Command("Compare policies on question files", _evaluate_options, _evaluate),
     "solve": _Command("Minimise a QUBO file", _solve_options, _solve),
     "fit": _Command("Learn the weights of policy qubo, and save them as a preset (-o)", _fit_options, _fit),
+    "report": _Command("Make one HTML page of what evaluate wrote", _report_options, _report),
     "backends": _Command("List the back ends and whether each can run here", _add_output, _backends),
 }

@@ -411,7 +411,9 @@ def packed(
     """
     passages = as_retrieved(retrieved)
     measures = EvidenceMeasures(question, retrieved, plan.requirements)
+    found = [document.name for document in retrieved]
     of_retrieval = {
+        "all_gold_retrieved": diagnosis.all_gold_at(found, question.gold_documents, len(found)),
         "question_tokens": count_words(question.question),
         "retrieved_tokens": sum(count_words(document.text) for document in retrieved),
         "hits": sum(len(document.hits) for document in retrieved),
