@@ -1,7 +1,12 @@
 """Experiments from one file: what they vary, that they resume, and what they add from a reader's answers."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +16,7 @@ import pytest
 from isinglass.cli import main
 from isinglass.experiments.answers import Answers, with_oracle, with_router
 from isinglass.experiments.evaluation import evaluate
-from isinglass.experiments.factorial import read_experiment, run_experiment
+from isinglass.experiments.factorial import _processes, read_experiment, run_experiment
 from isinglass.experiments.rows import Rows
 from isinglass.experiments.statistics import contrast, intervention_table
 from isinglass.records import RecordError
@@ -126,6 +131,74 @@ def test_processes_give_the_same_table(config):
     assert list(map(repr, many.rows)) == list(map(repr, alone.rows))
 
 
+def test_what_comes_last_is_read_first(config, tmp_path):
+    seen = []
+    for extra, message in (
+        ('answers = ["missing.jsonl"]', "missing.jsonl"),
+        ('embed = "no_such_module:embed"', "embed must be MODULE:FUNCTION, got 'no_such_module:embed'"),
+    ):
+        with pytest.raises((OSError, ValueError), match=message):
+            run_experiment(read_experiment(config(extra)), progress=lambda *done: seen.append(done))
+    assert not seen
+
+
+def test_a_journal_of_anything_else_is_passed_over(config, tmp_path):
+    journal = tmp_path / "journal"
+    journal.write_text('[1]\n"text"\n{"config": 3}\nbroken\n')
+    outcome = run_experiment(read_experiment(config(retrievers=False)), journal)
+    assert (outcome.resumed, len(outcome.rows)) == (0, 12 * 2 * 2)
+
+
+def test_no_question_is_nothing_to_do(config, tmp_path, capsys):
+    (tmp_path / "questions.jsonl").write_text("")
+    assert main(["evaluate", "--config", str(config()), "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["rows"], report["best_variant"], report["statistics"]) == (0, None, {})
+
+
+def test_faulty_records_and_questions_are_counted_and_told(config, tmp_path, capsys):
+    lines = SAMPLE.read_text().splitlines()
+    broken = [lines[0], lines[0], '{"id": "half', json.dumps({"id": "bare", "question": "?"}), lines[1]]
+    path = config(retrievers=False)
+    (tmp_path / "questions.jsonl").write_text("\n".join(broken))
+    assert main(["evaluate", "--config", str(path)]) == 2
+    assert "line 2: id must be unique in the file" in capsys.readouterr().err
+    assert main(["evaluate", "--config", str(path), "--keep-going", "--json"]) == 1
+    shown = capsys.readouterr()
+    assert shown.err.count("skipped ") == 3
+    report = json.loads(shown.out)
+    assert report["questions"] == {"questions": 2}
+    assert [fault["line"] for fault in report["skipped_records"]] == [2, 3, 4]
+
+
+def test_a_process_that_dies_is_told():
+    with pytest.raises(ChildProcessError, match="expected 1 processes to live"), _processes(1) as pool:
+        pool.submit(os._exit, 1).result()
+
+
+def test_an_impatient_interrupt_ends_at_once_and_loses_nothing(config, tmp_path):
+    lines = [json.loads(line) for line in SAMPLE.read_text().splitlines()]
+    many = [json.dumps(line | {"id": f"{line['id']} {k}"}) for k in range(10) for line in lines]
+    path = config(retrievers=False)
+    (tmp_path / "questions.jsonl").write_text("\n".join(many))
+    rows, journal = tmp_path / "rows.csv", tmp_path / "rows.csv.journal"
+    command = ["evaluate", "--config", str(path), "--rows", str(rows), "--workers", "2"]
+    code = f"import sys; from isinglass.cli import main; sys.exit(main({command!r}))"
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, start_new_session=True)
+    while process.poll() is None and not (journal.exists() and journal.stat().st_size):
+        time.sleep(0.02)
+    for _ in range(2):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.02)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (2, b"isinglass evaluate: error: interrupted\n")
+    kept = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert 0 < len(kept) < len(many)
+    outcome = run_experiment(read_experiment(path), journal)
+    assert outcome.resumed == len(kept)
+    assert len(outcome.rows) == len(many) * 2 * 2
+
+
 def answer_file(tmp_path, records):
     (tmp_path / "answers.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     return 'answers = ["answers.jsonl"]'
@@ -194,6 +267,18 @@ def test_a_router_sees_nothing_of_its_own_fold():
         ('rule = "bleu"', "rule must be one of"),
         ('seeds = "42"', "seeds must be a list of int"),
         ("answers = [", "expected TOML"),
+        ('sample = "x"', "sample must be an integer, got 'x'"),
+        ("sample = true", "sample must be an integer, got True"),
+        ("sample = 0", "sample must be >= 1, got 0"),
+        ("seeds = []", "seeds must name at least one, got none"),
+        ("seeds = [-1]", "seeds must be >= 0, got -1"),
+        ("facts = 1", "facts must be true or false, got 1"),
+        ("embed = 3", "embed must be a string, got 3"),
+        ('backend = "gpu"', "unknown backend 'gpu'"),
+        ('polices = ["mmr"]', "did you mean policies"),
+        ("retrievers = []", "retrievers must name at least one, got none"),
+        ('retrievers = {name = "a"}', "retrievers must be a list of dict"),
+        ('baselines = ["mmr"]', "baselines must be one of 'focused', 'submodular', got 'mmr'"),
     ],
 )
 def test_bad_configurations_are_named(config, extra, message):
@@ -208,6 +293,12 @@ def test_bad_retrievers_and_answers_are_named(config, tmp_path):
         ('name = "x"\ntop_k = 0', "top_k"),
         ('index = "bm25"', "a retriever must be a table with a name"),
         ('name = "x"\ndepth = 5', "retriever 'x': expected the keys"),
+        ('name = "x"\ntop_k = "5"', "retriever 'x': top_k must be an integer, got '5'"),
+        ('name = "x"\nrun = 3', "retriever 'x': run must be a string, got 3"),
+        ('name = "x"\nindex = "embed"', "retriever 'embed' must have embed"),
+        ('name = "x"\nindex = "none"', "retriever 'none' must have pool 'own', got 'file'"),
+        ('name = "x"\ntruncate_dim = 0', "truncate_dim must be >= 1, got 0"),
+        ('name = "any"', "a retriever must not be called 'any'"),
     ):
         path.write_text(config(retrievers=False).read_text() + f"[[retrievers]]\n{level}\n")
         with pytest.raises(ValueError, match=message):

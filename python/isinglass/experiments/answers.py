@@ -12,6 +12,9 @@ from isinglass.experiments.rows import Rows
 from isinglass.records import RecordError, read_records
 
 _FACTORS = ("dataset", "seed", "retriever", "policy", "budget")
+ANY = "any"
+"""The retriever of rows that are made of several."""
+
 _NOT_COMPARED = ("packed", "oracle", "router")
 FEATURES = ("question_tokens", "candidates", "retrieved_tokens", "hits", "top_relevance", "relevance_margin")
 """What the router sees: nothing of the gold, nothing of what was packed."""
@@ -165,5 +168,5 @@ def _joined(rows: Rows, chosen: list[int], policy: str) -> Rows:
     added = rows.take(np.array(chosen, dtype=np.int64))
     columns = {name: [*values.tolist(), *added[name].tolist()] for name, values in rows.columns.items()}
     columns["policy"] = [*rows["policy"].tolist(), *[policy] * len(chosen)]
-    columns["retriever"] = [*rows["retriever"].tolist(), *["any"] * len(chosen)]
+    columns["retriever"] = [*rows["retriever"].tolist(), *[ANY] * len(chosen)]
     return Rows(columns)

@@ -6,24 +6,29 @@ import hashlib
 import importlib
 import json
 import os
+import signal
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from multiprocessing import get_context
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from isinglass import backends
 from isinglass.diagnosis.scoring import RULES
 from isinglass.diagnosis.trace import append_line, text_hash
-from isinglass.experiments.answers import Answers, with_answers, with_oracle, with_router
+from isinglass.experiments.answers import ANY, Answers, with_answers, with_oracle, with_router
 from isinglass.experiments.corpus import Document
 from isinglass.experiments.datasets import Question, oddities, read_questions
 from isinglass.experiments.evaluation import DEPTHS, Plan, dataset_name, packed
-from isinglass.experiments.retrieval import GRAPHS, POOLS, RETRIEVERS, Retrieve, by_retriever, by_run
+from isinglass.experiments.retrieval import POOLS, RETRIEVERS, Retrieve, by_retriever, by_run, check_retriever
 from isinglass.experiments.rows import Rows
 from isinglass.experiments.runs import read_run
 from isinglass.experiments.variants import BestFixed, best_fixed, read_variant
@@ -32,6 +37,7 @@ from isinglass.measure.pool import MEASURES, RENDERS, one_of
 from isinglass.policies import POLICIES, find_policy
 from isinglass.problems import gate
 from isinglass.records import RecordError, read_records, skipped_fields
+from isinglass.version import __version__
 
 
 @dataclass(frozen=True)
@@ -165,29 +171,56 @@ def read_experiment(path: str | Path) -> Experiment:
     values["variants"] = tuple(_listed(given.get("variants", ()), dict, f"{path}: variants"))
     values["baselines"] = tuple(_listed(given.get("baselines", ()), str, f"{path}: baselines"))
     values["seeds"] = tuple(_listed(given.get("seeds", [0]), int, f"{path}: seeds"))
-    levels = [_retriever(level, place, str(path)) for level in given.get("retrievers", [{"name": "bm25"}])]
-    values["retrievers"] = tuple(levels)
+    levels = _listed(given.get("retrievers", [{"name": "bm25"}]), dict, f"{path}: retrievers")
+    values["retrievers"] = tuple(_retriever(level, place, str(path)) for level in levels)
+    _refuse_other_kinds(Experiment, given, f"{path}: ")
     experiment = Experiment(**values)
     _check(experiment)
     return experiment
 
 
 def _retriever(given: Any, place: Callable[[str], str], path: str) -> Retriever:
-    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+    if not isinstance(given.get("name"), str):
         raise ValueError(f"{path}: a retriever must be a table with a name, got {given!r}")
-    _refuse_unknown(given, {field.name for field in fields(Retriever)}, f"{path}, retriever {given['name']!r}")
-    level = Retriever(**{**given, "run": place(given["run"]) if "run" in given else None})
-    one_of("index", level.index, RETRIEVERS)
-    if level.graph is not None:
-        one_of("graph", level.graph, GRAPHS)
-    gate.integer("top_k", level.top_k, low=1)
-    gate.integer("nodes", level.nodes, low=0)
-    return level
+    where = f"{path}, retriever {given['name']!r}"
+    _refuse_unknown(given, {field.name for field in fields(Retriever)}, where)
+    _refuse_other_kinds(Retriever, given, f"{where}: ")
+    return Retriever(**{**given, "run": place(given["run"]) if "run" in given else None})
+
+
+def _refuse_other_kinds(of: type[Experiment | Retriever], given: Mapping[str, Any], where: str) -> None:
+    """The kind of every value that is no list, by the annotation of its field."""
+    for field in fields(of):
+        kind = _KINDS.get(str(field.type).removesuffix(" | None"))
+        if kind is not None and field.name in given and type(given[field.name]) is not kind[0]:
+            raise ValueError(f"{where}{field.name} must be {kind[1]}, got {given[field.name]!r}")
+
+
+_KINDS = {"str": (str, "a string"), "int": (int, "an integer"), "bool": (bool, "true or false")}
 
 
 def _check(experiment: Experiment) -> None:
     one_of("measure", experiment.measure, tuple(MEASURES))
     one_of("pool", experiment.pool, POOLS)
+    for name in ("seeds", "retrievers"):
+        if not getattr(experiment, name):
+            raise ValueError(f"{name} must name at least one, got none")
+    for seed in experiment.seeds:
+        gate.integer("seeds", seed, low=0)
+    if experiment.sample is not None:
+        gate.integer("sample", experiment.sample, low=1)
+    if experiment.backend != "auto":
+        backends.load(experiment.backend)
+    for level in experiment.retrievers:
+        one_of("index", level.index, RETRIEVERS)
+        if level.run is None:
+            check_retriever(level.index, pool=experiment.pool, graph=level.graph, embeds=experiment.embed is not None)
+        gate.integer("top_k", level.top_k, low=1)
+        gate.integer("nodes", level.nodes, low=0)
+        if level.truncate_dim is not None:
+            gate.integer("truncate_dim", level.truncate_dim, low=1)
+        if level.name == ANY:
+            raise ValueError(f"a retriever must not be called {ANY!r}: so are rows that are made of several")
     one_of("rule", experiment.rule, tuple(RULES))
     if experiment.candidates is not None:
         one_of("candidates", experiment.candidates, GRAINS)
@@ -218,7 +251,9 @@ def _listed(value: Any, kind: type, where: str) -> list[Any]:
 
 def _refuse_unknown(given: Mapping[str, Any], known: set[str], where: str) -> None:
     if unknown := sorted(given.keys() - known):
-        raise ValueError(f"{where}: expected the keys {', '.join(sorted(known))}, got {', '.join(unknown)}")
+        near = get_close_matches(unknown[0], known, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ValueError(f"{where}: expected the keys {', '.join(sorted(known))}, got {', '.join(unknown)}{hint}")
 
 
 class Outcome(NamedTuple):
@@ -270,6 +305,8 @@ class Outcome(NamedTuple):
     def best_variant(self) -> BestFixed | None:
         """The variant with the best mean fact F1 (answer in context, where no facts are labelled) on half of the
         questions, and its mean on the other half; None without variants. See `best_fixed` for the rule."""
+        if not len(self.rows):
+            return None
         policy = self.rows["policy"]
         names = [read_variant(table)[0] for table in self.experiment.variants]
         names = [name for name in names if (policy == name).any()]
@@ -338,8 +375,19 @@ def run_experiment(
     Returns
     -------
     Outcome
+
+    Raises
+    ------
+    RecordError, ValueError
+        At the first faulty record or question without `keep_going`; for answers that answer nothing.
+    ChildProcessError
+        If a process of our own ends abruptly; the journal has what was finished.
     """
+    # What can be wrong with these is told before the work, not after it.
     packing = _packing_hash(experiment)
+    answers = Answers.read(experiment.answers) if experiment.answers else None
+    if experiment.embed is not None:
+        _function(experiment.embed)
     done = _journalled(journal, packing)
     resumed = 0
     results: dict[tuple[str, int, str, str], list[dict[str, Any]] | str] = {}
@@ -395,32 +443,50 @@ def run_experiment(
         if progress is not None:
             progress(len(results), total)
 
-    own = ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers > 1 and executor is None else None
-    try:
-        for key, rows in _packed(tasks(), executor or own, workers):
+    with nullcontext(executor) if executor is not None or workers == 1 else _processes(workers) as packer:
+        for key, rows in _packed(tasks(), packer, workers):
             finish(key, rows)
-    finally:
-        if own is not None:
-            own.shutdown(cancel_futures=True)
     if progress is not None:
         progress(len(results), total)
     table = Rows.of(row for key in order if not isinstance(found := results[key], str) for row in found)
     golds = {(dataset, question.id): question.answers for dataset, _, drawn, _ in samples for question in drawn}
-    completed = _completed(experiment, table, golds)
+    completed = _completed(experiment, table, answers, golds)
     failed = tuple(found for key in order if isinstance(found := results[key], str))
     counts = {name: len(held) for name, held in distinct.items()}
     odd = {name: oddities(held.values()) for name, held in distinct.items()}
     return Outcome(experiment, completed, failed, tuple(skipped), counts, odd, resumed)
 
 
-def _completed(experiment: Experiment, rows: Rows, golds: Mapping[tuple[str, str], Sequence[str]]) -> Rows:
+@contextmanager
+def _processes(workers: int) -> Iterator[Executor]:
+    """Processes of our own. Ctrl-C is ours to answer: they ignore it, and so do we while they end."""
+    ignore = (signal.SIGINT, signal.SIG_IGN)
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=signal.signal, initargs=ignore)
+    try:
+        yield pool
+    except BrokenExecutor as error:
+        raise ChildProcessError(
+            f"expected {workers} processes to live, got one that ended abruptly (killed, or out of memory); "
+            "what was finished is in the journal"
+        ) from error
+    finally:
+        in_main = current_thread() is main_thread()
+        before = signal.signal(*ignore) if in_main else None
+        pool.shutdown(cancel_futures=True)
+        if in_main:
+            signal.signal(signal.SIGINT, before)
+
+
+def _completed(
+    experiment: Experiment, rows: Rows, answers: Answers | None, golds: Mapping[tuple[str, str], Sequence[str]]
+) -> Rows:
     """With answers, and the policies that are made of others."""
     if not len(rows):
         return rows
-    if experiment.answers:
-        rows = with_answers(rows, Answers.read(experiment.answers), golds, experiment.rule)
+    if answers is not None:
+        rows = with_answers(rows, answers, golds, experiment.rule)
     if experiment.router:
-        rows = with_router(rows, "f1" if experiment.answers else "answer_in_context_p1")
+        rows = with_router(rows, "f1" if answers is not None else "answer_in_context_p1")
     if experiment.oracle:
         rows = with_oracle(rows)
     return Rows({**rows.columns, "config": [experiment.hash] * len(rows)})
@@ -492,12 +558,12 @@ def _fault(key: tuple[str, int, str, str], error: Exception, keep_going: bool) -
 
 
 def _packing_hash(experiment: Experiment) -> str:
-    """Of what the packed rows depend on, contents of files included; answers come later."""
+    """Of what the packed rows depend on, contents of files and our version included; answers come later."""
     plain = _plain(experiment)
     for name in ("answers", "rule", "oracle", "router", "baselines"):
         del plain[name]
     used = [*experiment.files, *(level.run for level in experiment.retrievers if level.run is not None)]
-    return text_hash(json.dumps([plain, [_file_hash(path) for path in used]], sort_keys=True))
+    return text_hash(json.dumps([__version__, plain, [_file_hash(path) for path in used]], sort_keys=True))
 
 
 def _file_hash(path: str) -> str:
@@ -521,7 +587,7 @@ def _journalled(journal: str | Path | None, packing: str) -> dict[tuple[str, int
     held: dict[tuple[str, int, str, str], list[dict[str, Any]]] = {}
     for _, record in read_records(journal):
         # A line that a crash cut short is computed again.
-        if not isinstance(record, RecordError) and record.get("config") == packing:
+        if isinstance(record, dict) and record.get("config") == packing:
             dataset, seed, retriever, question = record["key"]
             held[dataset, seed, retriever, question] = record["rows"]
     return held

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from isinglass.experiments.answers import ANY
 from isinglass.experiments.rows import Rows
 from isinglass.experiments.statistics import (
     DRAWS,
@@ -44,7 +45,6 @@ FEATURES = (
 _ANSWERS = ("answer_in_context_p1", "answer_in_context")  # every question, and those where it is defined
 _COMPARED = ("gold_doc_coverage", "answer_in_context_p1", "answer_in_context", "tokens", "f1", "em")
 _MADE_OF_OTHERS = ("oracle", "router")
-_ANY = "any"  # the retriever of these
 
 
 class Table(NamedTuple):
@@ -287,10 +287,10 @@ def _against(rows: Rows, baseline: str, draws: int) -> Iterator[Callable[[], lis
 
 def _retrieved(rows: Rows, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], Rows]]:
     """Parts by retriever, each with the rows that are made of several: these stand under no retriever of their own."""
-    made = rows["retriever"] == _ANY
+    made = rows["retriever"] == ANY
     beside = rows.keys([name for name in by if name != "retriever"])
     for part, kept in _masks(rows, by):
-        if part["retriever"] != _ANY:
+        if part["retriever"] != ANY:
             yield part, rows.take(kept | (made & (beside == beside[kept.argmax()])))
 
 

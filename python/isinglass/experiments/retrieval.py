@@ -69,14 +69,7 @@ def by_retriever(
     ImportError
         If "bm25" lacks bm25s (extra `eval`).
     """
-    one_of("retriever", retriever, RETRIEVERS)
-    if one_of("pool", pool, POOLS) == "file" and retriever == "none":
-        raise ValueError("retriever 'none' must have pool 'own', got 'file': each question would get the whole file")
-    if retriever == "embed" and embed is None:
-        raise ValueError("retriever 'embed' must have embed, a callable from a list of texts to vectors, got None")
-
-    if graph is not None and (one_of("graph", graph, GRAPHS), retriever)[1] == "none":
-        raise ValueError("graph needs a retriever that scores texts, got 'none'")
+    check_retriever(retriever, pool=pool, graph=graph, embeds=embed is not None)
     tokenize = ascii_words if published else words
 
     def index(texts: list[str]) -> Bm25 | WordCosine | EmbeddingCosine:
@@ -99,6 +92,17 @@ def by_retriever(
     if pool == "file":
         return ranked(Corpus(questions, merge_titles=published))
     return lambda question: ranked(Corpus([question], merge_titles=published))(question)
+
+
+def check_retriever(retriever: str, *, pool: str, graph: str | None, embeds: bool) -> None:
+    """Refuse words that `by_retriever` does not know, or that do not go together; arguments as there."""
+    one_of("retriever", retriever, RETRIEVERS)
+    if one_of("pool", pool, POOLS) == "file" and retriever == "none":
+        raise ValueError("retriever 'none' must have pool 'own', got 'file': each question would get the whole file")
+    if retriever == "embed" and not embeds:
+        raise ValueError("retriever 'embed' must have embed, a callable from a list of texts to vectors, got None")
+    if graph is not None and one_of("graph", graph, GRAPHS) and retriever == "none":
+        raise ValueError("graph needs a retriever that scores texts, got 'none'")
 
 
 def by_run(
