@@ -5,31 +5,37 @@
 #include <limits>
 #include <utility>
 
+#include "isinglass/packing_kernels.hpp"
 #include "isinglass/parallel.hpp"
 #include "relaxation.hpp"
 
 namespace isinglass {
 
+namespace {
+
+/// What `fixed` leaves of the budget, in the unit of `load`.
+double room_beside(const PackingProblem& problem, std::span<const Item> fixed) {
+  const PackingView& view = problem.view();
+  if (view.integer_costs.empty()) {
+    // One step up, so that rounding here cannot take budget from the bound.
+    return std::nextafter(view.budget - spending(view, fixed).cost, std::numeric_limits<double>::infinity());
+  }
+  std::int64_t left = view.integer_budget;
+  for (Item item : fixed) left -= view.integer_costs[static_cast<std::size_t>(item)];
+  return static_cast<double>(left);
+}
+
+}  // namespace
+
 void FractionalKnapsack::reset(const PackingProblem& problem, std::span<const Item> fixed) {
   problem_ = &problem;
   entries_.clear();
   const PackingView& view = problem.view();
-  if (view.integer_costs.empty()) {
-    // One step up, so that rounding here cannot take budget from the bound.
-    budget_left_ = std::nextafter(view.budget - spending(view, fixed).cost, std::numeric_limits<double>::infinity());
-  } else {
-    std::int64_t left = view.integer_budget;
-    for (Item item : fixed) left -= view.integer_costs[static_cast<std::size_t>(item)];
-    budget_left_ = static_cast<double>(left);
-  }
+  budget_left_ = room_beside(problem, fixed);
   items_left_ = view.max_items - std::min(view.max_items, fixed.size());
 }
 
-double FractionalKnapsack::cost(Item item) const {
-  const PackingView& view = problem_->view();
-  const auto i = static_cast<std::size_t>(item);
-  return view.integer_costs.empty() ? view.costs[i] : static_cast<double>(view.integer_costs[i]);
-}
+double FractionalKnapsack::cost(Item item) const { return problem_->load()[static_cast<std::size_t>(item)]; }
 
 void FractionalKnapsack::push(Item item, double gain) {
   if (gain <= 0) return;
@@ -102,26 +108,46 @@ double FractionalKnapsack::fill(double limit, bool by_count, std::vector<std::pa
   return total;
 }
 
-double total_bound(const PackingProblem& problem) {
-  const PackingView& view = problem.view();
-  double relevance = 0;
-  std::vector<double> group_mass(problem.diversity_scale() > 0 ? view.num_groups : 0, 0.0);
-  const auto count = [&](std::size_t i) {
-    if (problem.relevance_scale() > 0) relevance += view.relevance[i];
-    if (problem.diversity_scale() > 0) group_mass[static_cast<std::size_t>(view.groups[i])] += view.relevance[i];
+void PricedKnapsack::reset(const PackingProblem& problem) {
+  problem_ = &problem;
+  room_ = room_beside(problem, problem.view().pinned);
+  price_ = 0;
+}
+
+double PricedKnapsack::solve(const double* gain) {
+  constexpr int kPasses = 12;
+  constexpr double kClose = 1e-6;  // relative
+  const std::span<const double> load = problem_->load();
+  // The bound is convex in the price and linear between densities. Tangents on both sides of its least value meet below
+  // it: their intersection is the next price, and says how far the best bound so far can be from the least.
+  struct Line {
+    double price, value, slope;
   };
-  for (std::size_t i = 0; i < view.n; ++i) {
-    if (problem.eligible()[i]) count(i);
+  const auto at = [&](double price) {
+    const Priced p = packing_kernels().priced(gain, load.data(), price, load.size());
+    return Line{price, price * room_ + p.worth, room_ - p.load};
+  };
+  Line left = at(0);
+  if (left.slope >= 0) {
+    price_ = 0;
+    return left.value;  // all fit
   }
-  for (Item item : view.pinned) count(static_cast<std::size_t>(item));
-  double bound = problem.relevance_scale() * relevance;
-  for (double mass : group_mass) bound += problem.diversity_scale() * std::sqrt(mass);
-  // The other terms are at most their whole weight; so are those whose sums were stopped.
-  const bool unfinished = problem.unfinished();
-  if (problem.coverage_scale() > 0) bound += view.coverage_weight;
-  if (problem.representation_scale() > 0 || unfinished) bound += view.representation_weight;
-  if (problem.facility_scale() > 0 || unfinished) bound += view.facility_location_weight;
-  return bound + problem.gain_slack() * static_cast<double>(view.n + 1);
+  double best = left.value;
+  // No price above the value of everything over the room is worth a look: there the bound exceeds that value.
+  Line right{left.value / room_, left.value, room_};
+  double price = price_ > 0 && price_ < right.price ? price_ : right.price / 2;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const Line here = at(price);
+    best = std::min(best, here.value);
+    price_ = price;
+    if (here.slope == 0) break;
+    (here.slope < 0 ? left : right) = here;
+    price =
+        (right.value - left.value + left.slope * left.price - right.slope * right.price) / (left.slope - right.slope);
+    if (!(price > left.price && price < right.price)) break;
+    if (best - (left.value + left.slope * (price - left.price)) <= kClose * best) break;
+  }
+  return best;
 }
 
 namespace {
@@ -182,7 +208,7 @@ Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, C
                int threads) {
   constexpr std::size_t kFirstPrefix = 4;
   constexpr std::size_t kCheap = std::size_t{1} << 32;  // multiply-adds: a tenth of a second
-  Bound bound{total_bound(problem), BoundMethod::total};
+  Bound bound{problem.total_bound(), BoundMethod::total};
   const std::span<const Item> pinned = problem.view().pinned;
   const auto eligible = problem.eligible();
   if (std::find(eligible.begin(), eligible.end(), std::uint8_t{1}) == eligible.end()) {

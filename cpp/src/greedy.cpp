@@ -4,33 +4,23 @@
 #include <limits>
 #include <span>
 
+#include "isinglass/packing_kernels.hpp"
 #include "isinglass/parallel.hpp"
 #include "isinglass/polish.hpp"
+#include "isinglass/tournament.hpp"
 
 namespace isinglass {
 namespace {
 
 constexpr Item kNone = -1;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::size_t index(Item item) { return static_cast<std::size_t>(item); }
-
-/// A density that was exact for some earlier prefix: an upper bound of today's, since gains only fall.
-struct Stale {
-  double density;
-  Item item;
-};
-
-/// Order of choice: larger density first, then the lower index. As a heap's "less": the top is the first choice.
-struct Later {
-  bool operator()(const Stale& a, const Stale& b) const {
-    return a.density < b.density || (a.density == b.density && a.item > b.item);
-  }
-};
 
 /// The newest known gains at some size of the greedy set: upper bounds for every later prefix.
 struct Snapshot {
   std::size_t picks = 0;
-  std::vector<double> gain;
+  AlignedVector<double> gain;
   double largest = 0;  // of the items not picked
 };
 
@@ -38,20 +28,20 @@ struct Snapshot {
 struct Workspace {
   PackingState state;
   Purse purse;
-  std::vector<double> gain;         // newest known gain of each item
-  std::vector<double> first_gain;   // gain beside the pinned items alone
-  std::vector<Snapshot> snapshots;  // at growing sizes of the greedy set, the first `num_snapshots` of them
+  // By item, padded with zeros to a multiple of 16; 0 for what may not be picked.
+  AlignedVector<double> gain;        // newest known gain of each item; 0 once it is picked
+  AlignedVector<double> first_gain;  // gain beside the pinned items alone
+  std::vector<Snapshot> snapshots;   // at growing sizes of the greedy set, the first `num_snapshots` of them
   std::size_t num_snapshots = 0;
   std::vector<std::size_t> fresh_at;  // size of the set for which `gain` is exact
-  std::vector<Item> unpicked;         // may be in a solution and are not in the set, with or without room left
-  std::vector<std::size_t> place;     // of each item in `unpicked`
-  std::vector<Item> stale;
-  std::vector<Stale> heap, refreshed;
+  Tournament queue;                   // by density, once exact: upper bounds of today's, since gains only fall
+  std::vector<Item> open, stale, rivals;
   std::vector<Item> picked, path;
   std::vector<double> picked_gains, path_gains;
   std::vector<double> values;  // F of each greedy prefix
   std::vector<std::uint8_t> in_set;
-  FractionalKnapsack knapsack;
+  PricedKnapsack knapsack;
+  FractionalKnapsack capped_knapsack;
 };
 
 class Run {
@@ -63,6 +53,7 @@ class Run {
         options_(options),
         certificate_(certificate),
         control_(control),
+        kernels_(packing_kernels()),
         w_(workspace) {}
 
   Packing solve() {
@@ -94,11 +85,10 @@ class Run {
   /// workspace, returns its value.
   double solve_from(Item guess, std::span<const double> first_gain) {
     start(guess);
-    collect_open();
-    w_.place.resize(problem_.size());
-    for (std::size_t k = 0; k < w_.unpicked.size(); ++k) w_.place[index(w_.unpicked[k])] = k;
     w_.gain.assign(first_gain.begin(), first_gain.end());
+    w_.gain[index(guess)] = 0;
     w_.fresh_at.assign(problem_.size(), kNever);
+    collect_open();
     run_greedy();
     if (options_.plus_max) improve_by_max();
     return value_;
@@ -106,7 +96,7 @@ class Run {
 
  private:
   static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-  static constexpr int kDropsBeforeSweep = 8;
+  static constexpr std::size_t kTogether = 16;     // of a few sizes the best at n = 20 .. 1,000
   static constexpr std::size_t kRefreshAfter = 4;  // picks: the best of 1 .. 8 on n = 20 .. 1,000
 
   /// Asks the control once for every so much work: for a dozen passages its clock would cost as much as the search.
@@ -165,30 +155,24 @@ class Run {
     for (Item item : view_.pinned) take(item, w_.state.gain(item));
     if (guess != kNone) take(guess, w_.state.gain(guess));
     start_size_ = w_.picked.size();
-    w_.knapsack.reset(problem_);
-    bound_.value = std::numeric_limits<double>::infinity();
+    bound_.value = kInfinity;
   }
 
   void first_pass() {
     const std::size_t n = problem_.size();
-    w_.gain.assign(n, 0.0);
+    w_.gain.assign(problem_.load().size(), 0.0);
     w_.fresh_at.assign(n, kNever);
-    w_.place.resize(n);
-    w_.unpicked.clear();
-    for (std::size_t i = 0; i < n; ++i) {
-      if (!problem_.eligible()[i]) continue;
-      w_.place[i] = w_.unpicked.size();
-      w_.unpicked.push_back(static_cast<Item>(i));
-    }
-    refresh_many(w_.unpicked);
+    w_.open.assign(problem_.eligible_items().begin(), problem_.eligible_items().end());
+    refresh_many(w_.open);
     w_.first_gain.assign(w_.gain.begin(), w_.gain.end());
-    any_eligible_ = !w_.unpicked.empty();
+    any_eligible_ = !w_.open.empty();
     // Gains of items that were never looked at bound nothing.
     complete_ = control_.reason() == StopReason::none;
+    w_.knapsack.reset(problem_);
   }
 
   void run_greedy() {
-    build_heap(w_.unpicked);
+    fill_queue();
     w_.values.assign(1, value_);
     w_.num_snapshots = 0;
     snapshot();
@@ -196,6 +180,7 @@ class Run {
       const Item item = next();
       if (item == kNone) break;
       pick(item);
+      drop_misfits();
       w_.values.push_back(value_);
       const std::size_t picks = w_.values.size() - 1;
       if (picks == kRefreshAfter && complete_) refresh_all();
@@ -211,92 +196,99 @@ class Run {
   /// later refreshing, and the bound at this prefix is the tightest of most runs (gaps fall by a third to a half).
   void refresh_all() {
     w_.stale.clear();
-    for (const Stale& entry : w_.heap) {
-      if (!fresh(entry.item)) w_.stale.push_back(entry.item);
+    for (Item item : w_.open) {
+      if (w_.gain[index(item)] > 0 && !fresh(item)) w_.stale.push_back(item);
     }
     refresh_many(w_.stale);
-    for (Stale& entry : w_.heap) entry.density = density(entry.item);
-    std::make_heap(w_.heap.begin(), w_.heap.end(), Later{});
+    for (Item item : w_.stale) {
+      if (w_.queue[index(item)] != Tournament::kAbsent) w_.queue.leaves()[index(item)] = density(item);
+    }
+    w_.queue.rebuild();
   }
 
   void snapshot() {
-    double largest = 0;
-    for (Item item : w_.unpicked) largest = std::max(largest, w_.gain[index(item)]);
     if (w_.num_snapshots == w_.snapshots.size()) w_.snapshots.emplace_back();
     Snapshot& taken = w_.snapshots[w_.num_snapshots++];
     taken.picks = w_.values.size() - 1;
     taken.gain.assign(w_.gain.begin(), w_.gain.end());
-    taken.largest = largest;
+    taken.largest = w_.gain.empty() ? 0 : kernels_.largest(w_.gain.data(), w_.gain.size()).value;
   }
 
   void pick(Item item) {
     take(item, w_.gain[index(item)]);
-    const std::size_t hole = w_.place[index(item)];
-    w_.unpicked[hole] = w_.unpicked.back();
-    w_.place[index(w_.unpicked[hole])] = hole;
-    w_.unpicked.pop_back();
+    w_.gain[index(item)] = 0;
+    w_.queue.remove(index(item));
   }
 
-  void build_heap(const std::vector<Item>& items) {
-    w_.heap.clear();
-    cheapest_ = std::numeric_limits<double>::infinity();
-    for (Item item : items) {
-      w_.heap.push_back({density(item), item});
-      cheapest_ = std::min(cheapest_, view_.costs[index(item)]);
-    }
-    std::make_heap(w_.heap.begin(), w_.heap.end(), Later{});
+  /// All open items, by their newest known gains.
+  void fill_queue() {
+    w_.queue.reset(problem_.size());
+    w_.rivals.resize(problem_.size());
+    for (Item item : w_.open) w_.queue.leaves()[index(item)] = density(item);
+    w_.queue.rebuild();
   }
 
-  /// Near the end most of the heap no longer fits: one sweep is cheaper than a pop for each.
-  void sweep_heap() {
-    std::erase_if(w_.heap, [&](const Stale& entry) { return !w_.purse.fits(entry.item); });
-    std::make_heap(w_.heap.begin(), w_.heap.end(), Later{});
+  /// Leaves to `next` what it can drop one by one where that is cheaper.
+  void drop_misfits() {
+    if (w_.queue.flat() && !view_.integer_costs.empty()) w_.queue.drop_above(problem_.load(), w_.purse.left());
   }
 
   /// The item of largest density among those that fit and add something, as plain greedy would choose it. What is left
-  /// of the budget never grows along a run, so an item that does not fit leaves the heap for good.
+  /// of the budget never grows along a run, so an item that does not fit leaves the queue for good.
   Item next() {
     // Rounding may let a fresh gain exceed a stale one by twice its error. So the best fresh item is final only once
     // every stale density, widened by that much, lies below it.
-    const double slack = 2 * problem_.gain_slack() / cheapest_;
-    Item best = kNone;
-    double best_density = 0;
-    int drops = 0;
-    w_.refreshed.clear();
-    while (!w_.heap.empty() && w_.heap.front().density + slack >= best_density) {
-      const Stale top = w_.heap.front();
-      std::pop_heap(w_.heap.begin(), w_.heap.end(), Later{});
-      w_.heap.pop_back();
-      if (!w_.purse.fits(top.item)) {
-        if (++drops == kDropsBeforeSweep) sweep_heap();
-        continue;
+    const double slack = 2 * problem_.gain_slack() / problem_.cheapest();
+    double reached = 0;  // the best density that is fresh
+    for (std::size_t steps = w_.queue.flat() ? 1 : problem_.size();; steps *= 2) {
+      // One after another from the front, as long as many could still be better ..
+      for (std::size_t k = 0; k < steps; ++k) {
+        const Largest top = w_.queue.top();
+        if (top.value == Tournament::kAbsent) return kNone;
+        const auto item = static_cast<Item>(top.index);
+        const bool was_fresh = fresh(item);
+        if (!keep_if_fresh(item)) continue;
+        reached = std::max(reached, density(item));
+        if (was_fresh) break;
       }
-      if (!fresh(top.item)) refresh(top.item);
-      const double now = density(top.item);
-      w_.refreshed.push_back({now, top.item});
-      if (w_.gain[index(top.item)] > 0 &&
-          (best == kNone || now > best_density || (now == best_density && top.item < best))) {
-        best = top.item;
-        best_density = now;
+      if (reached == 0) continue;
+      const std::span<const Item> rivals(w_.rivals.data(), w_.queue.collect(reached - slack, w_.rivals.data()));
+      if (rivals.size() == 1) return rivals.front();
+      w_.stale.clear();
+      for (Item item : rivals) {
+        if (!fresh(item)) w_.stale.push_back(item);
       }
+      if (w_.stale.size() > kTogether) continue;
+      // .. and the last ones together, since they need not wait for each other.
+      refresh_many(w_.stale);
+      Item best = kNone;
+      for (Item item : rivals) {
+        if (keep_if_fresh(item) && (best == kNone || density(item) > density(best))) best = item;
+      }
+      return best;
     }
-    for (const Stale& entry : w_.refreshed) {
-      // What adds nothing now never will.
-      if (entry.item == best || entry.density <= 0) continue;
-      w_.heap.push_back(entry);
-      std::push_heap(w_.heap.begin(), w_.heap.end(), Later{});
+  }
+
+  /// Brings an item of the queue up to date; false where it had to leave: it has no room, or adds nothing now and never
+  /// will.
+  bool keep_if_fresh(Item item) {
+    bool kept = w_.purse.fits(item);
+    if (kept) {
+      if (!fresh(item)) refresh(item);
+      kept = w_.gain[index(item)] > 0;
     }
-    return best;
+    w_.queue.set(index(item), kept ? density(item) : Tournament::kAbsent);
+    return kept;
   }
 
   /// The best single item beside the pinned ones, where it alone beats the greedy set.
   void improve_by_single() {
     Item single = kNone;
     double gain = value_ - w_.values.front();
-    for (std::size_t i = 0; i < problem_.size(); ++i) {
-      if (problem_.eligible()[i] && w_.first_gain[i] > gain) {
-        single = static_cast<Item>(i);
-        gain = w_.first_gain[i];
+    for (Item item : problem_.eligible_items()) {
+      if (w_.first_gain[index(item)] > gain) {
+        single = item;
+        gain = w_.first_gain[index(item)];
       }
     }
     if (single == kNone) return;
@@ -306,16 +298,12 @@ class Run {
   }
 
   /// Greedy+Max. The value of a prefix only grows, so prefixes that even the largest gain cannot lift above the greedy
-  /// value are passed over, and the rest is replayed once: there only an item whose newest known gain could still win
-  /// is looked at.
+  /// value are passed over. Of the others only items are looked at whose newest known gain could still win, and the run
+  /// is replayed no further than to the last prefix that has one: mostly there is none.
   void improve_by_max() {
     if (control_.reason() != StopReason::none) return;
     const double slack = 2 * problem_.gain_slack();
-    w_.path.assign(w_.picked.begin(), w_.picked.end());
-    w_.path_gains.assign(w_.picked_gains.begin(), w_.picked_gains.end());
-    const std::vector<Item>& path = w_.path;
-    const std::vector<double>& path_gains = w_.path_gains;
-    const std::size_t last = path.size();
+    const std::size_t last = w_.picked.size();
     std::size_t size = start_size_, known = 0;
     for (; size < last; ++size) {
       while (known + 1 < w_.num_snapshots && w_.snapshots[known + 1].picks <= size - start_size_) ++known;
@@ -324,42 +312,52 @@ class Run {
     // Beside the whole greedy set nothing fits that adds anything.
     if (size == last) return;
     const double greedy_value = value_;
+    w_.path.assign(w_.picked.begin(), w_.picked.end());
+    w_.path_gains.assign(w_.picked_gains.begin(), w_.picked_gains.end());
+    w_.gain.assign(w_.snapshots[known].gain.begin(), w_.snapshots[known].gain.end());
     double best_value = value_;
     std::size_t best_size = last;
     Item best = kNone;
 
-    const auto rewind = [&](std::size_t to) {
-      clear_set();
-      for (std::size_t k = 0; k < to; ++k) take(path[k], path_gains[k]);
+    const auto replay_to = [&](std::size_t to) {
+      if (w_.picked.size() > to) clear_set();
+      for (std::size_t k = w_.picked.size(); k < to; ++k) take(w_.path[k], w_.path_gains[k]);
     };
-    rewind(size);
-    w_.gain.assign(w_.snapshots[known].gain.begin(), w_.snapshots[known].gain.end());
-    std::fill(w_.fresh_at.begin(), w_.fresh_at.end(), kNever);
-    collect_open();
-    for (;; ++size) {
-      if (has_room()) {
-        for (Item item : w_.unpicked) {
-          if (value_ + w_.gain[index(item)] + slack <= best_value || !w_.purse.fits(item)) continue;
-          refresh(item);
-          if (value_ + w_.gain[index(item)] > best_value) {
-            best_value = value_ + w_.gain[index(item)];
-            best_size = size;
-            best = item;
-          }
+    double left = kInfinity;
+    if (!view_.integer_costs.empty()) {
+      left = static_cast<double>(view_.integer_budget);
+      for (std::size_t k = 0; k < size; ++k) left -= problem_.load()[index(w_.path[k])];
+    }
+    for (std::size_t k = 0; k < size; ++k) w_.gain[index(w_.path[k])] = -kInfinity;
+    const std::size_t n = w_.gain.size();
+    for (; size < std::min(last, view_.max_items); ++size) {
+      const double value = w_.values[size - start_size_];
+      for (std::size_t i = 0;
+           (i = kernels_.next_above(w_.gain.data(), problem_.load().data(), value, slack, best_value, left, i, n)) < n;
+           ++i) {
+        const auto item = static_cast<Item>(i);
+        if (i >= problem_.size() || !problem_.eligible()[i]) continue;
+        if (w_.picked.size() != size) replay_to(size);
+        if (!w_.purse.fits(item)) continue;
+        refresh(item);
+        if (value + w_.gain[i] > best_value) {
+          best_value = value + w_.gain[i];
+          best_size = size;
+          best = item;
         }
       }
-      if (size + 1 == last || stop()) break;
-      take(path[size], path_gains[size]);
-      std::erase_if(w_.unpicked, [&](Item item) { return item == path[size] || !w_.purse.fits(item); });
+      if (stop()) break;
+      left -= problem_.load()[index(w_.path[size])];
+      w_.gain[index(w_.path[size])] = -kInfinity;
     }
     if (best == kNone) {
       // The answer is the greedy set; nothing asks for its state.
-      w_.picked.assign(path.begin(), path.end());
-      w_.picked_gains.assign(path_gains.begin(), path_gains.end());
+      w_.picked.assign(w_.path.begin(), w_.path.end());
+      w_.picked_gains.assign(w_.path_gains.begin(), w_.path_gains.end());
       value_ = greedy_value;
       return;
     }
-    rewind(best_size);
+    replay_to(best_size);
     take(best, w_.state.gain(best));
     fill_up();
   }
@@ -367,13 +365,14 @@ class Run {
   /// Spends what the set has left, by density: F is monotone, so nothing is lost.
   void fill_up() {
     collect_open();
-    if (w_.unpicked.empty() || !has_room()) return;
-    if (!refresh_many(w_.unpicked)) return;
-    build_heap(w_.unpicked);
+    if (w_.open.empty() || !has_room()) return;
+    if (!refresh_many(w_.open)) return;
+    fill_queue();
     while (has_room() && !stop()) {
       const Item item = next();
       if (item == kNone) break;
-      take(item, w_.gain[index(item)]);
+      pick(item);
+      drop_misfits();
     }
   }
 
@@ -416,10 +415,9 @@ class Run {
   void collect_open() {
     w_.in_set.assign(problem_.size(), 0);
     for (Item item : w_.picked) w_.in_set[index(item)] = 1;
-    w_.unpicked.clear();
-    for (std::size_t i = 0; i < problem_.size(); ++i) {
-      const auto item = static_cast<Item>(i);
-      if (problem_.eligible()[i] && !w_.in_set[i] && w_.purse.fits(item)) w_.unpicked.push_back(item);
+    w_.open.clear();
+    for (Item item : problem_.eligible_items()) {
+      if (!w_.in_set[index(item)] && w_.purse.fits(item)) w_.open.push_back(item);
     }
   }
 
@@ -427,20 +425,23 @@ class Run {
   /// detection in networks"); stale gains only loosen it. Items that no longer fit beside S count too.
   void online_bound() {
     if (!complete_) return;
-    const double begin = control_.seconds();
-    w_.knapsack.clear();
-    for (Item item : w_.unpicked) w_.knapsack.push(item, w_.gain[index(item)]);
-    lower_bound_to(value_ + w_.knapsack.solve());
-    bound_seconds_ += control_.seconds() - begin;
+    const double begin = timed() ? control_.seconds() : 0;
+    lower_bound_to(value_ + knapsack(w_.gain));
+    if (timed()) bound_seconds_ += control_.seconds() - begin;
   }
 
   void online_bound_at_start() {
-    if (!complete_) return;
-    w_.knapsack.clear();
-    for (std::size_t i = 0; i < problem_.size(); ++i) {
-      if (problem_.eligible()[i]) w_.knapsack.push(static_cast<Item>(i), w_.first_gain[i]);
-    }
-    lower_bound_to(w_.values.front() + w_.knapsack.solve());
+    if (complete_) lower_bound_to(w_.values.front() + knapsack(w_.first_gain));
+  }
+
+  /// A look at the clock takes as long as a bound of a few dozen items: those count as search.
+  bool timed() const { return problem_.size() >= 256; }
+
+  double knapsack(const AlignedVector<double>& gain) {
+    if (view_.max_items >= problem_.size()) return w_.knapsack.solve(gain.data());
+    w_.capped_knapsack.reset(problem_);
+    for (Item item : problem_.eligible_items()) w_.capped_knapsack.push(item, gain[index(item)]);
+    return w_.capped_knapsack.solve();
   }
 
   void lower_bound_to(double value) {
@@ -454,7 +455,7 @@ class Run {
     if (certificate_ == CertificateLevel::tight && control_.reason() == StopReason::none) {
       bound_.lower_to(concave_bound(problem_, out.selection, control_), BoundMethod::concave);
     }
-    bound_.lower_to(total_bound(problem_), BoundMethod::total);
+    bound_.lower_to(problem_.total_bound(), BoundMethod::total);
     // Where nothing can be added the answer is the optimum itself; elsewhere a bound below a value that was reached
     // could only come from rounding.
     if ((complete_ && !any_eligible_) || bound_.value < out.value) bound_.value = out.value;
@@ -467,11 +468,11 @@ class Run {
   const GreedyOptions options_;
   const CertificateLevel certificate_;
   Control& control_;
+  const PackingKernels& kernels_;
   Workspace& w_;
 
   double value_ = 0;
   std::size_t start_size_ = 0;  // of the set: what is pinned, and the guess
-  double cheapest_ = 1;         // cost in the heap
   Bound bound_;
   double bound_seconds_ = 0;
   std::size_t evaluations_ = 0, asked_at_ = 0;

@@ -112,6 +112,37 @@ PackingProblem::PackingProblem(const PackingView& view, int threads, Control* co
     if (full || !purse.fits(static_cast<Item>(i))) eligible_[i] = 0;
   }
   for (Item item : view.pinned) eligible_[static_cast<std::size_t>(item)] = 0;
+  finish();
+}
+
+/// What follows from who may be picked.
+void PackingProblem::finish() {
+  const std::size_t n = view_.n;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (eligible_[i]) eligible_items_.push_back(static_cast<Item>(i));
+  }
+  load_.assign(padded(n), 1.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    load_[i] = view_.integer_costs.empty() ? view_.costs[i] : static_cast<double>(view_.integer_costs[i]);
+  }
+  if (n > 0) cheapest_ = *std::min_element(view_.costs.begin(), view_.costs.end());
+
+  double relevance = 0;
+  std::vector<double> group_mass(diversity_scale_ > 0 ? view_.num_groups : 0, 0.0);
+  const auto count = [&](Item item) {
+    const auto i = static_cast<std::size_t>(item);
+    if (relevance_scale_ > 0) relevance += view_.relevance[i];
+    if (diversity_scale_ > 0) group_mass[static_cast<std::size_t>(view_.groups[i])] += view_.relevance[i];
+  };
+  for (Item item : eligible_items_) count(item);
+  for (Item item : view_.pinned) count(item);
+  double bound = relevance_scale_ * relevance;
+  for (double mass : group_mass) bound += diversity_scale_ * std::sqrt(mass);
+  // The other terms are at most their whole weight; so are those whose sums were stopped.
+  if (coverage_scale_ > 0) bound += view_.coverage_weight;
+  if (representation_scale_ > 0 || unfinished_) bound += view_.representation_weight;
+  if (facility_scale_ > 0 || unfinished_) bound += view_.facility_location_weight;
+  total_bound_ = bound + gain_slack_ * static_cast<double>(n + 1);
 }
 
 /// Scales, caps, degrees and peaks of the terms that look at the similarity; returns their part of the largest gain.
@@ -232,6 +263,7 @@ PackingProblem::PackingProblem(const PackingProblem& whole, std::span<const Item
   view_.source = part_.source;
   view_.pinned = part_.pinned;
   view_.allowed = {};
+  finish();
 }
 
 void PackingState::reset(const PackingProblem& problem) {
@@ -495,7 +527,8 @@ void Purse::spend(Item item) {
 }
 
 Spending spending(const PackingView& view, std::span<const Item> selection) {
-  std::vector<double> partials;
+  thread_local std::vector<double> partials;
+  partials.clear();
   std::int64_t integer_spent = 0;
   for (Item item : selection) {
     grow_expansion(partials, view.costs[static_cast<std::size_t>(item)]);
@@ -510,6 +543,10 @@ Spending spending(const PackingView& view, std::span<const Item> selection) {
 double evaluate(const PackingProblem& problem, std::span<const Item> selection) {
   const PackingView& view = problem.view();
   const std::size_t m = view.num_targets();
+  // Kept by the thread: a dozen items take less time to sum up than to allocate for.
+  thread_local std::vector<std::uint8_t> covered;
+  thread_local AlignedVector<double> mass;
+  thread_local AlignedVector<float> nearest;
   double value = 0;
   if (problem.relevance_scale() > 0) {
     LaneSum s;
@@ -517,7 +554,7 @@ double evaluate(const PackingProblem& problem, std::span<const Item> selection) 
     value += problem.relevance_scale() * s.total();
   }
   if (problem.coverage_scale() > 0) {
-    std::vector<std::uint8_t> covered(view.term_weights.size(), 0);
+    covered.assign(view.term_weights.size(), 0);
     for (Item item : selection) {
       for_terms(view, static_cast<std::size_t>(item), [&](std::size_t term, std::size_t) { covered[term] = 1; });
     }
@@ -528,14 +565,13 @@ double evaluate(const PackingProblem& problem, std::span<const Item> selection) 
     value += problem.coverage_scale() * s.total();
   }
   if (problem.representation_scale() > 0) {
-    std::vector<double> mass(padded(m), 0.0);
+    mass.assign(padded(m), 0.0);
     add_rows(problem, selection, mass.data());
-    LaneSum s;
-    for (std::size_t i = 0; i < m; ++i) s.add(i, std::min(mass[i], problem.cap()[i]));
-    value += problem.representation_scale() * s.total();
+    value +=
+        problem.representation_scale() * packing_kernels().capped_sum(mass.data(), problem.cap().data(), mass.size());
   }
   if (problem.diversity_scale() > 0) {
-    std::vector<double> mass(view.num_groups, 0.0);
+    mass.assign(view.num_groups, 0.0);
     for (Item item : selection) {
       const auto i = static_cast<std::size_t>(item);
       mass[static_cast<std::size_t>(view.groups[i])] += view.relevance[i];
@@ -545,7 +581,7 @@ double evaluate(const PackingProblem& problem, std::span<const Item> selection) 
     value += problem.diversity_scale() * s.total();
   }
   if (problem.facility_scale() > 0) {
-    std::vector<float> nearest(m, 0.0f);
+    nearest.assign(m, 0.0f);
     for (Item item : selection) {
       for_row(view, static_cast<std::size_t>(item),
               [&](std::size_t i, float similarity, std::size_t) { nearest[i] = std::max(nearest[i], similarity); });

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -6,6 +7,7 @@
 #include "isinglass/greedy.hpp"
 #include "isinglass/packing_kernels.hpp"
 #include "isinglass/random.hpp"
+#include "isinglass/tournament.hpp"
 
 using namespace isinglass;
 
@@ -114,11 +116,91 @@ TEST(kernels_agree_on_every_level) {
       got.insert(got.end(), after.begin(), after.end());
       got.insert(got.end(), tight.begin(), tight.end());
       got.insert(got.end(), mass.begin(), mass.end());
+      got.push_back(k.capped_sum(headroom.data(), mass.data(), full));
+      const Priced priced = k.priced(headroom.data(), mass.data(), 0.7, full);
+      const Largest largest = k.largest(headroom.data(), full);
+      for (double value : {priced.worth, priced.load, largest.value, static_cast<double>(largest.index)}) {
+        got.push_back(value);
+      }
+      CHECK(headroom[largest.index] == largest.value);
+      for (std::size_t i = 0; i < full; ++i) {
+        CHECK(headroom[i] < largest.value || (headroom[i] == largest.value && i >= largest.index));
+      }
+      std::vector<std::int32_t> near(full), by_hand;
+      near.resize(k.reaching(headroom.data(), 0.6, near.data(), full));
+      for (std::size_t i = 0; i < full; ++i) {
+        if (headroom[i] >= 0.6) by_hand.push_back(static_cast<std::int32_t>(i));
+      }
+      CHECK(near == by_hand);
+      std::size_t above = 0;
+      for (std::size_t i = 0; (i = k.next_above(headroom.data(), mass.data(), 1, 0.1, 1.6, 0.9, i, full)) < full; ++i) {
+        CHECK(1 + headroom[i] + 0.1 > 1.6 && mass[i] <= 0.9);
+        ++above;
+      }
+      for (std::size_t i = 0; i < full; ++i) above -= 1 + headroom[i] + 0.1 > 1.6 && mass[i] <= 0.9;
+      CHECK(above == 0);
+      std::vector<double> kept = headroom;
+      k.drop_above(mass.data(), 0.5, -1, kept.data(), full);
+      for (std::size_t i = 0; i < full; ++i) CHECK(kept[i] == (mass[i] > 0.5 ? -1 : headroom[i]));
       if (expected.empty()) expected = got;
       CHECK(got == expected);  // to the bit
     }
   }
   force_level(name(before));
+}
+
+TEST(a_tournament_knows_the_largest_and_all_that_reach) {
+  for (std::size_t n : {1, 16, 100, 256, 257, 5000, 70000}) {
+    Tournament tournament;
+    tournament.reset(n);
+    CHECK(tournament.top().value == Tournament::kAbsent);
+    std::vector<double> values(n, Tournament::kAbsent);
+    for (std::size_t i = 0; i < n; i += 3) {
+      values[i] = std::floor(50 * uniform(8, static_cast<std::uint32_t>(i)));  // many ties
+      tournament.leaves()[i] = values[i];
+    }
+    tournament.rebuild();
+    for (std::uint32_t step = 0; step < 40; ++step) {
+      const Largest top = tournament.top();
+      const auto best = std::max_element(values.begin(), values.end());
+      CHECK(top.value == *best);
+      CHECK(*best == Tournament::kAbsent || top.index == static_cast<std::size_t>(best - values.begin()));
+      std::vector<std::int32_t> reach(n), by_hand;
+      reach.resize(tournament.collect(48, reach.data()));
+      for (std::size_t i = 0; i < n; ++i) {
+        if (values[i] >= 48) by_hand.push_back(static_cast<std::int32_t>(i));
+      }
+      CHECK(reach == by_hand);
+      const auto i = step % 2 == 0 ? top.index : static_cast<std::size_t>(uniform(9, step) * static_cast<double>(n));
+      values[i] = step % 3 == 0 ? Tournament::kAbsent : std::floor(60 * uniform(10, step));
+      tournament.set(i, values[i]);
+    }
+  }
+}
+
+TEST(the_priced_knapsack_is_the_fractional_one) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Instance instance(10 + 5 * seed, seed);
+    for (double budget : {3.0, 60.0, 1e5}) {
+      const PackingProblem problem(instance.view(budget));
+      FractionalKnapsack sorted;
+      PricedKnapsack priced;
+      sorted.reset(problem);
+      priced.reset(problem);
+      for (std::uint32_t again = 0; again < 3; ++again) {  // the next solve begins at the last price
+        std::vector<double> gain(problem.load().size(), 0.0);
+        sorted.clear();
+        for (Item item : problem.eligible_items()) {
+          const auto i = static_cast<std::size_t>(item);
+          gain[i] = uniform(seed + again, static_cast<std::uint32_t>(i));
+          sorted.push(item, gain[i]);
+        }
+        const double sum = sorted.solve(), bound = priced.solve(gain.data());
+        CHECK(bound >= sum * (1 - 1e-12));
+        CHECK(bound <= sum * (1 + 2e-6));
+      }
+    }
+  }
 }
 
 TEST(gains_add_up_to_the_value) {

@@ -69,6 +69,22 @@ class FractionalKnapsack {
   std::vector<Entry> entries_;
 };
 
+/// The same sum bounded by its dual: for every price p >= 0 of a unit of the budget, `p room + sum_j max(0, g_j - p
+/// w_j)` is a bound, and at the best p it is the sum. A few passes over all gains, none of which branches on them:
+/// several times faster than a selection where gains are new to the branch predictor, as in a batch.
+class PricedKnapsack {
+ public:
+  void reset(const PackingProblem& problem);
+  /// `gain`: of every item, 0 for those not to be counted, padded with zeros to a multiple of 16. Within 1e-6 of the
+  /// sum, and never below it (but for rounding).
+  double solve(const double* gain);
+
+ private:
+  const PackingProblem* problem_ = nullptr;
+  double room_ = 0;
+  double price_ = 0;  // of the last solve, where the next one begins
+};
+
 /// The concave bound: each term is a concave function of sums over S, and a concave function lies below its tangents.
 /// For any multipliers that gives a linear function above F, whose best knapsack bounds the optimum; conditional
 /// gradient (Frank, Wolfe 1956) on the smoothed relaxation finds good multipliers.
@@ -79,8 +95,5 @@ double concave_bound(const PackingProblem& problem, std::span<const Item> start,
 /// threads.
 Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, CertificateLevel level, Control& control,
                int threads = 1);
-
-/// F of all that may be picked, with the pinned items: never below the optimum.
-double total_bound(const PackingProblem& problem);
 
 }  // namespace isinglass

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "isinglass/aligned.hpp"
 #include "isinglass/control.hpp"
 #include "isinglass/embeddings.hpp"
 
@@ -104,6 +105,14 @@ class PackingProblem {
 
   /// May be picked: allowed, not pinned, and within the budget and the cap beside what is pinned.
   std::span<const std::uint8_t> eligible() const { return eligible_; }
+  std::span<const Item> eligible_items() const { return eligible_items_; }  // the same, ascending
+
+  /// Cost of each item as the budget counts it (integers where they are exact), padded with ones to a multiple of 16.
+  std::span<const double> load() const { return load_; }
+  double cheapest() const { return cheapest_; }  // least of the caller's costs
+
+  /// F of all that may be picked, with the pinned items: never below the optimum.
+  double total_bound() const { return total_bound_; }
 
   /// At least the largest possible rounding error of one gain, with what is summed in it.
   double gain_slack() const { return gain_slack_; }
@@ -119,22 +128,26 @@ class PackingProblem {
     std::vector<std::int32_t> groups;
     std::vector<Item> pinned, source;
   };
+  void finish();
 
   PackingView view_;
   Part part_;
   bool unfinished_ = false;
   double relevance_scale_ = 0, coverage_scale_ = 0, representation_scale_ = 0, diversity_scale_ = 0,
          facility_scale_ = 0;
-  std::vector<float> padded_rows_;
+  AlignedVector<float> padded_rows_;
   const float* rows_ = nullptr;
   std::size_t row_length_ = 0;
-  std::vector<double> own_cap_, own_peak_;
+  AlignedVector<double> own_cap_, own_peak_, load_;
   std::vector<std::uint8_t> own_tight_;
   std::span<const double> cap_, peak_;  // those, or of the whole
   std::span<const std::uint8_t> tight_;
   std::vector<double> degree_;
   std::vector<std::uint64_t> coverage_mask_;
   std::vector<std::uint8_t> eligible_;
+  std::vector<Item> eligible_items_;
+  double cheapest_ = 1;
+  double total_bound_ = 0;
   double gain_slack_ = 0;
 };
 
@@ -166,7 +179,7 @@ class PackingState {
 
   const PackingProblem* problem_ = nullptr;
   const PackingKernels* kernels_ = nullptr;
-  std::vector<double> headroom_;      // cap_i - representation of i so far, padded like cap
+  AlignedVector<double> headroom_;    // cap_i - representation of i so far, padded like cap
   std::vector<std::uint8_t> tight_;   // per block of 16 targets: whether some row may exceed the headroom there
   std::vector<std::int32_t> blocks_;  // those blocks
   // From embeddings a block is brought up to date when it may have become tight: until then it lacks what the last
@@ -175,7 +188,7 @@ class PackingState {
   std::vector<float> units_;            // their unit rows
   std::vector<std::uint32_t> applied_;  // per block: picks that its headroom knows of
   std::vector<double> margin_;          // per block: least headroom_i - peak_i then
-  std::vector<float> nearest_;          // largest similarity of i to the set
+  AlignedVector<float> nearest_;        // largest similarity of i to the set
   bool any_near_ = false;               // the set is not empty
   std::vector<std::uint8_t> covered_;   // per term
   std::uint64_t covered_mask_ = 0;
@@ -195,6 +208,7 @@ class Purse {
                                         : view_->integer_costs[static_cast<std::size_t>(item)] <= integer_left_;
   }
   void spend(Item item);
+  double left() const { return static_cast<double>(integer_left_); }  // where costs are integers
 
  private:
   bool fits_exactly(Item item) const;

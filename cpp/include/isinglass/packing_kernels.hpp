@@ -8,6 +8,18 @@
 
 namespace isinglass {
 
+/// The largest of some numbers, and where it is: the first of equals.
+struct Largest {
+  double value;
+  std::size_t index;
+};
+
+/// What items are worth beyond a price for their load, and the load of those that are worth more.
+struct Priced {
+  double worth;
+  double load;
+};
+
 /// All sums run in 16 lanes (lane = index mod 16) that are added as a fixed binary tree, so every table gives the
 /// same bits. Rows of a multiple of 16 entries are fastest. `headroom` and `peak` are padded with zeros to a multiple
 /// of 16.
@@ -29,6 +41,20 @@ struct PackingKernels {
   /// sum_i d_i clamp(1/2 + (cap_i - mass_i - step d_i) scale_i, 0, 1); all padded with zeros to a multiple of 16
   double (*saturation_slope)(const double* mass, const double* direction, const double* cap, const double* scale,
                              double step, std::size_t n);
+
+  // The rest reads whole blocks: n is a multiple of 16, and padding is what never wins or counts.
+  Largest (*largest)(const double* values, std::size_t n);
+  /// The i with values_i >= least, ascending; returns how many.
+  std::size_t (*reaching)(const double* values, double least, std::int32_t* out, std::size_t n);
+  /// values_i <- absent where load_i > left
+  void (*drop_above)(const double* load, double left, double absent, double* values, std::size_t n);
+  /// sum_i max(0, gain_i - price load_i), and sum of load_i over gain_i > price load_i
+  Priced (*priced)(const double* gain, const double* load, double price, std::size_t n);
+  /// The first i >= from with value + gain_i + slack > reach and load_i <= left; n if there is none.
+  std::size_t (*next_above)(const double* gain, const double* load, double value, double slack, double reach,
+                            double left, std::size_t from, std::size_t n);
+  /// sum_i min(mass_i, cap_i)
+  double (*capped_sum)(const double* mass, const double* cap, std::size_t n);
 };
 
 ISINGLASS_DECLARE_KERNELS(PackingKernels, packing_kernels)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -18,6 +19,7 @@ inline constexpr std::size_t kLanes = 16;
 inline constexpr std::size_t kWidth = 1;
 using DoubleVector = double;
 using FloatVector = float;
+using DoubleMask = bool;
 #else
 // The native width of the level: wider vectors are split by the compiler, but they spill.
 #if defined(ISINGLASS_LEVEL_v4)
@@ -30,6 +32,7 @@ using FloatVector = float;
 inline constexpr std::size_t kWidth = ISINGLASS_WIDTH;
 typedef double DoubleVector __attribute__((vector_size(8 * ISINGLASS_WIDTH)));
 typedef float FloatVector __attribute__((vector_size(4 * ISINGLASS_WIDTH)));
+typedef std::int64_t DoubleMask __attribute__((vector_size(8 * ISINGLASS_WIDTH)));  // of a comparison
 #endif
 inline constexpr std::size_t kVectors = kLanes / kWidth;
 
@@ -61,6 +64,29 @@ ISINGLASS_INLINE DoubleVector load_widened(const float* p) {
 ISINGLASS_INLINE DoubleVector smaller(DoubleVector a, DoubleVector b) { return a < b ? a : b; }
 ISINGLASS_INLINE DoubleVector larger(DoubleVector a, DoubleVector b) { return a > b ? a : b; }
 
+/// The largest entry.
+ISINGLASS_INLINE double largest_entry(DoubleVector v) {
+#if defined(ISINGLASS_LEVEL_scalar)
+  return v;
+#else
+#if defined(ISINGLASS_LEVEL_v4)
+  typedef double Four __attribute__((vector_size(32)));
+  const Four low = __builtin_shufflevector(v, v, 0, 1, 2, 3), high = __builtin_shufflevector(v, v, 4, 5, 6, 7);
+  const Four four = low > high ? low : high;
+#elif defined(ISINGLASS_LEVEL_v3)
+  const DoubleVector four = v;
+#endif
+#if defined(ISINGLASS_LEVEL_v4) || defined(ISINGLASS_LEVEL_v3)
+  typedef double Two __attribute__((vector_size(16)));
+  const Two first = __builtin_shufflevector(four, four, 0, 1), last = __builtin_shufflevector(four, four, 2, 3);
+  const Two two = first > last ? first : last;
+#else
+  const DoubleVector two = v;
+#endif
+  return two[0] > two[1] ? two[0] : two[1];
+#endif
+}
+
 /// Whether any entry is above zero; entries are no NaN.
 ISINGLASS_INLINE bool any_positive(DoubleVector v) {
 #if defined(ISINGLASS_LEVEL_scalar)
@@ -73,6 +99,21 @@ ISINGLASS_INLINE bool any_positive(DoubleVector v) {
   double lane[kWidth];
   std::memcpy(lane, &v, sizeof lane);
   return lane[0] > 0 || lane[1] > 0;
+#endif
+}
+
+/// Bit l: what a comparison says of entry l.
+ISINGLASS_INLINE std::uint64_t bits_of(DoubleMask m) {
+#if defined(ISINGLASS_LEVEL_scalar)
+  return m ? 1 : 0;
+#elif defined(ISINGLASS_LEVEL_v4)
+  return _mm512_movepi64_mask((__m512i)m);
+#elif defined(ISINGLASS_LEVEL_v3)
+  return static_cast<std::uint64_t>(_mm256_movemask_pd((__m256d)m));
+#elif defined(__x86_64__)
+  return static_cast<std::uint64_t>(_mm_movemask_pd((__m128d)m));
+#else
+  return (m[0] ? 1 : 0) | (m[1] ? 2 : 0);
 #endif
 }
 

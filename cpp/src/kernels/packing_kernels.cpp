@@ -18,6 +18,31 @@ ISINGLASS_INLINE void for_blocks(const float* row, std::size_t n, Block block) {
   }
 }
 
+constexpr std::size_t kWord = 64;
+
+/// What says(index of a vector) tells of each entry from `begin` on, as bits of one word: no branch depends on it.
+template <class Says>
+ISINGLASS_INLINE std::uint64_t word_of(std::size_t begin, std::size_t n, Says says) {
+  const std::size_t count = n - begin < kWord ? n - begin : kWord;
+  std::uint64_t word = 0;
+  for (std::size_t k = 0; k < count; k += kLanes) {
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < kLanes; v += kWidth) word |= bits_of(says(begin + k + v)) << (k + v);
+  }
+  return word;
+}
+
+/// The first index, at or after `from`, of which `says` holds; n if there is none.
+template <class Says>
+ISINGLASS_INLINE std::size_t first_of(std::size_t from, std::size_t n, Says says) {
+  for (std::size_t begin = from - from % kWord; begin < n; begin += kWord) {
+    std::uint64_t word = word_of(begin, n, says);
+    if (begin < from) word &= ~std::uint64_t{0} << (from - begin);
+    if (word != 0) return begin + static_cast<std::size_t>(__builtin_ctzll(word));
+  }
+  return n;
+}
+
 double row_sum(const float* row, std::size_t n) {
   Lanes s = zero_lanes();
   for_blocks(row, n, [&](std::size_t, const float* block) __attribute__((always_inline)) {
@@ -140,10 +165,79 @@ double saturation_slope(const double* mass, const double* direction, const doubl
   return tree_sum(s);
 }
 
+Largest largest(const double* values, std::size_t n) {
+  DoubleVector top[kVectors];
+#pragma GCC unroll 16
+  for (std::size_t k = 0; k < kVectors; ++k) top[k] = load(values + k * kWidth);
+  for (std::size_t i = kLanes; i < n; i += kLanes) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) top[k] = larger(load(values + i + k * kWidth), top[k]);
+  }
+#pragma GCC unroll 16
+  for (std::size_t k = 1; k < kVectors; ++k) top[0] = larger(top[k], top[0]);
+  const double value = largest_entry(top[0]);
+  const std::size_t found =
+      first_of(0, n, [&](std::size_t i) __attribute__((always_inline)) { return load(values + i) == value; });
+  return {value, found};
+}
+
+std::size_t reaching(const double* values, double least, std::int32_t* out, std::size_t n) {
+  std::size_t found = 0;
+  for (std::size_t begin = 0; begin < n; begin += kWord) {
+    std::uint64_t word =
+        word_of(begin, n, [&](std::size_t i) __attribute__((always_inline)) { return load(values + i) >= least; });
+    for (; word != 0; word &= word - 1) {
+      out[found++] = static_cast<std::int32_t>(begin + static_cast<std::size_t>(__builtin_ctzll(word)));
+    }
+  }
+  return found;
+}
+
+void drop_above(const double* load_of, double left, double absent, double* values, std::size_t n) {
+  const DoubleVector none = DoubleVector{} + absent;
+  for (std::size_t i = 0; i < n; i += kWidth) {
+    store(values + i, load(load_of + i) > left ? none : load(values + i));
+  }
+}
+
+Priced priced(const double* gain, const double* load_of, double price, std::size_t n) {
+  Lanes worth = zero_lanes(), taken = zero_lanes();
+  const DoubleVector zero{};
+  for (std::size_t i = 0; i < n; i += kLanes) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) {
+      const DoubleVector weight = load(load_of + i + k * kWidth);
+      const DoubleVector left = load(gain + i + k * kWidth) - price * weight;
+      worth.v[k] += larger(left, zero);
+      taken.v[k] += left > zero ? weight : zero;
+    }
+  }
+  return {tree_sum(worth), tree_sum(taken)};
+}
+
+std::size_t next_above(const double* gain, const double* load_of, double value, double slack, double reach, double left,
+                       std::size_t from, std::size_t n) {
+  return first_of(from, n, [&](std::size_t i) __attribute__((always_inline)) {
+    return (value + load(gain + i) + slack > reach) & (load(load_of + i) <= left);
+  });
+}
+
+double capped_sum(const double* mass, const double* cap, std::size_t n) {
+  Lanes s = zero_lanes();
+  for (std::size_t i = 0; i < n; i += kLanes) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) {
+      s.v[k] += smaller(load(mass + i + k * kWidth), load(cap + i + k * kWidth));
+    }
+  }
+  return tree_sum(s);
+}
+
 }  // namespace
 
 extern const PackingKernels packing_kernels;
-const PackingKernels packing_kernels = {row_sum,      excess, saturated_add, facility_gain,
-                                        facility_add, dot,    accumulate,    saturation_slope};
+const PackingKernels packing_kernels = {row_sum,    excess,     saturated_add,    facility_gain, facility_add,
+                                        dot,        accumulate, saturation_slope, largest,       reaching,
+                                        drop_above, priced,     next_above,       capped_sum};
 
 }  // namespace isinglass::ISINGLASS_LEVEL
