@@ -14,6 +14,12 @@
 
 namespace py = pybind11;
 
+namespace isinglass {
+
+void register_cuda_evidence(py::module_& m);
+
+}  // namespace isinglass
+
 namespace isinglass::cuda {
 namespace {
 
@@ -66,6 +72,7 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
         return found;
       },
       py::arg("device"));
+  isinglass::register_cuda_evidence(m);
 #if defined(ISINGLASS_EMULATED)
   register_emulation(m);
 #endif

@@ -10,17 +10,11 @@
 
 #include "arrays.hpp"
 #include "controlled.hpp"
-#include "isinglass/evidence.hpp"
+#include "evidence_handle.hpp"
 #include "isinglass/parallel.hpp"
 
 namespace isinglass {
 namespace {
-
-/// An evidence problem together with the NumPy arrays that it views.
-struct EvidenceHandle {
-  std::vector<py::object> owners;
-  std::unique_ptr<EvidenceProblem> problem;
-};
 
 template <class T>
 const T* matrix_view(const Array<T>& array, std::size_t rows, std::size_t columns, const char* expected) {
@@ -71,19 +65,6 @@ EvidenceAnswer search(const EvidenceProblem& problem, const EvidencePlan& plan, 
 
 // Problems that a thread takes at a time: a few hundred microseconds of swaps.
 constexpr std::size_t kChunk = 16;
-
-/// The answers to many problems.
-struct EvidenceBatch {
-  std::vector<EvidenceAnswer> answers;
-
-  template <class Get>
-  py::array_t<double> column(Get get) const {
-    std::vector<double> values;
-    values.reserve(answers.size());
-    for (const EvidenceAnswer& answer : answers) values.push_back(get(answer));
-    return to_array<double>(values);
-  }
-};
 
 const char* stop_name(StopReason reason) {
   switch (reason) {

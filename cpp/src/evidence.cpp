@@ -191,13 +191,6 @@ class Walker {
   SwapWalk walk_{};
 };
 
-/// Whether enough reads came to the same best value: two of them (three for ten items, and so on) where no other
-/// failed, more where some did.
-bool agreed(std::size_t reached, std::size_t failed, std::size_t max_items) {
-  const std::size_t wanted = std::max<std::size_t>(2, 2 * max_items / 5);
-  return reached >= wanted && (reached - wanted) * 4 >= failed;
-}
-
 constexpr std::size_t kMostReads = 64;
 constexpr std::uint32_t kPatience = 10;
 
@@ -206,22 +199,35 @@ constexpr std::int64_t kMovesPerLook = 64;
 
 }  // namespace
 
+SwapPlan swap_plan(const EvidenceProblem& problem, const SwapOptions& options) {
+  const std::size_t n = problem.size(), most = problem.view().max_items;
+  SwapPlan plan;
+  plan.num_reads = options.num_reads == 0 ? kMostReads : options.num_reads;
+  // Two reads, three for ten items, and so on.
+  plan.agreement = options.num_reads == 0 ? std::max<std::size_t>(2, 2 * most / 5) : 0;
+  plan.patience = options.patience == 0 ? kPatience : options.patience;
+  // An item that left stays out for about as many moves as there are places; one that came in stays for fewer, or
+  // everything in the selection would be held.
+  plan.add_tenure = static_cast<std::uint32_t>(std::min<std::size_t>(most, n / 4) + 1);
+  plan.drop_tenure = static_cast<std::uint32_t>(most / 4);
+  plan.tenure_spread = plan.add_tenure / 2 + 1;
+  return plan;
+}
+
 EvidenceAnswer swap_search(const EvidenceProblem& problem, const SwapOptions& options, Control& control) {
   EvidenceAnswer answer;
   std::int64_t best = 0;
   std::size_t reached = 0;  // reads that came to it
-  const std::size_t most_reads = options.num_reads == 0 ? kMostReads : options.num_reads;
-  answer.patience = options.patience == 0 ? kPatience : options.patience;
+  const SwapPlan plan = swap_plan(problem, options);
+  answer.patience = plan.patience;
   if (problem.size() > 0 && problem.view().max_items > 0) {
     Walker walker(problem);
     SwapWalk& walk = walker.walk();
     walk.seed = options.seed;
-    // An item that left stays out for about as many moves as there are places; one that came in stays for fewer, or
-    // everything in the selection would be held.
-    walk.add_tenure = static_cast<std::uint32_t>(std::min<std::size_t>(walk.max_items, walk.n / 4) + 1);
-    walk.drop_tenure = static_cast<std::uint32_t>(walk.max_items / 4);
-    walk.tenure_spread = walk.add_tenure / 2 + 1;
-    for (std::size_t read = 0; read < most_reads && !control.stop(); ++read) {
+    walk.add_tenure = plan.add_tenure;
+    walk.drop_tenure = plan.drop_tenure;
+    walk.tenure_spread = plan.tenure_spread;
+    for (std::size_t read = 0; read < plan.num_reads && !control.stop(); ++read) {
       walk.read = read;
       if (read == 0) {
         walker.begin_empty();
@@ -241,8 +247,8 @@ EvidenceAnswer swap_search(const EvidenceProblem& problem, const SwapOptions& op
         ++reached;
       }
       ++answer.reads;
-      control.report(static_cast<double>(answer.reads) / static_cast<double>(most_reads));
-      if (options.num_reads == 0 && agreed(reached, answer.reads - reached, walk.max_items)) break;
+      control.report(static_cast<double>(answer.reads) / static_cast<double>(plan.num_reads));
+      if (plan.agreed(reached, answer.reads - reached)) break;
     }
   }
   std::sort(answer.selection.begin(), answer.selection.end());

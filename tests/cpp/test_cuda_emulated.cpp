@@ -15,9 +15,11 @@
 namespace {
 int reported = 0;
 }
-extern "C" const char* __tsan_default_options() { return "exitcode=0"; }
+// The sanitizer's library calls these: they may not be hidden.
+#define ISINGLASS_FOR_SANITIZER extern "C" __attribute__((visibility("default")))
+ISINGLASS_FOR_SANITIZER const char* __tsan_default_options() { return "exitcode=0"; }
 // Called in the middle of a report: an access that is watched itself would wait for it for ever.
-extern "C" __attribute__((no_sanitize_thread)) void __tsan_on_report(void*) { ++reported; }
+ISINGLASS_FOR_SANITIZER __attribute__((no_sanitize_thread)) void __tsan_on_report(void*) { ++reported; }
 int isinglass::cuda::races() { return reported; }
 #else
 int isinglass::cuda::races() { return 0; }

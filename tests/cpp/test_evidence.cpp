@@ -6,47 +6,15 @@
 #include <vector>
 
 #include "check.hpp"
+#include "evidence_instance.hpp"
 #include "isinglass/evidence.hpp"
 #include "isinglass/isa.hpp"
-#include "isinglass/random.hpp"
 
 using namespace isinglass;
 
 namespace {
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
-
-/// Small random integers: ties are common.
-struct Instance {
-  std::vector<double> linear, pairs, term_weights;
-  std::vector<std::uint8_t> covers;
-  std::vector<std::int64_t> costs;
-  EvidenceView view;
-
-  Instance(std::size_t n, std::size_t terms, std::size_t max_items, std::uint64_t seed, bool budget)
-      : linear(n), pairs(n * n), term_weights(terms), covers(terms * n), costs(n) {
-    std::uint32_t at = 0;
-    const auto draw = [&](std::uint32_t below) { return static_cast<int>(random_bits(seed, 0, 0, at++) % below); };
-    for (double& g : linear) g = draw(20) - 5;
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t k = 0; k < i; ++k) pairs[i * n + k] = pairs[k * n + i] = draw(11) - 5;
-    }
-    for (double& w : term_weights) w = draw(12);
-    for (auto& c : covers) c = draw(3) == 0 ? 1 : 0;
-    for (auto& c : costs) c = 1 + draw(9);
-    view.n = n;
-    view.terms = terms;
-    view.linear = linear;
-    view.pairs = pairs.data();
-    view.covers = covers.data();
-    view.term_weights = term_weights;
-    view.max_items = max_items;
-    if (budget) {
-      view.costs = costs;
-      view.budget = static_cast<std::int64_t>(2 * max_items + 3);
-    }
-  }
-};
 
 double optimum(const EvidenceProblem& problem) {
   double best = 0;
@@ -62,7 +30,7 @@ double optimum(const EvidenceProblem& problem) {
 
 TEST(evidence_exact_is_the_enumerated_optimum) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const Instance instance(1 + seed % 11, seed % 6, 1 + seed % 4 % (1 + seed % 11), seed, seed % 3 == 0);
+    const EvidenceInstance instance(1 + seed % 11, seed % 6, 1 + seed % 4 % (1 + seed % 11), seed, seed % 3 == 0);
     const EvidenceProblem problem(instance.view);
     CHECK(problem.max_error() == 0);
     Control control(kForever);
@@ -86,7 +54,7 @@ TEST(evidence_exact_is_the_enumerated_optimum) {
 TEST(evidence_swap_values_are_those_of_its_selections) {
   const Level before = level();
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const Instance instance(30, 7, 5, seed, seed % 2 == 0);
+    const EvidenceInstance instance(30, 7, 5, seed, seed % 2 == 0);
     const EvidenceProblem problem(instance.view);
     std::vector<std::int32_t> first;
     for (Level l : available_levels()) {
@@ -104,7 +72,7 @@ TEST(evidence_swap_values_are_those_of_its_selections) {
 }
 
 TEST(evidence_stops_when_told) {
-  const Instance instance(60, 20, 12, 1, false);
+  const EvidenceInstance instance(60, 20, 12, 1, false);
   const EvidenceProblem problem(instance.view);
   Control control(0.02);
   const EvidenceAnswer answer = exact_search(problem, {{0, 0, 1}, 0, 0}, control);

@@ -79,6 +79,20 @@ struct SwapOptions {
   std::uint64_t seed = 0;
 };
 
+/// The options of a search, settled for one problem.
+struct SwapPlan {
+  std::size_t num_reads;  // at most
+  // So many reads of one best value may end the search, and more where others did not come to it; 0: all are made.
+  std::size_t agreement;
+  std::uint32_t patience;
+  std::uint32_t add_tenure, drop_tenure, tenure_spread;
+
+  bool agreed(std::size_t reached, std::size_t failed) const {
+    return agreement > 0 && reached >= agreement && (reached - agreement) * 4 >= failed;
+  }
+};
+SwapPlan swap_plan(const EvidenceProblem& problem, const SwapOptions& options);
+
 struct EvidenceAnswer {
   std::vector<std::int32_t> selection;  // ascending
   double value = 0;

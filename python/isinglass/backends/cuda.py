@@ -7,12 +7,12 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from isinglass.backends import Availability
+from isinglass.backends import Availability, cuda_evidence
 
 _MODULE = "isinglass._cuda"
 
-RUNNERS: dict[tuple[type, str], Any] = {}
-BATCH_RUNNERS: dict[tuple[type, str], Any] = {}
+RUNNERS: dict[tuple[type, str], Any] = {**cuda_evidence.RUNNERS}
+BATCH_RUNNERS: dict[tuple[type, str], Any] = {**cuda_evidence.BATCH_RUNNERS}
 
 
 @lru_cache(maxsize=1)
@@ -33,3 +33,10 @@ def availability() -> Availability:
         return Availability(False, reason, None)
     names = [native.device(k)["name"] for k in range(native.device_count())]
     return Availability(True, None, ", ".join(names))
+
+
+def native() -> ModuleType:
+    """The native module, for runners: a plan was made, so it is there."""
+    found = module()
+    assert found is not None
+    return found

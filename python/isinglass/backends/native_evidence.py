@@ -29,6 +29,7 @@ class _EvidenceResult(Result):
     _answer: _core.EvidenceAnswer
     _plan: Plan
     _seed: int
+    _device: str
     _instruction_set: str
 
     @cached_property
@@ -72,7 +73,7 @@ class _EvidenceResult(Result):
             "method": "swap" if swapped else plan.method,
             "chosen_by": plan.chosen_by,
             "backend": plan.backend,
-            "device": "cpu",
+            "device": self._device,
             "instruction_set": self._instruction_set,
             "seed": self._seed,
             "options": {key: value for key, value in plan.options.items() if value is not None},
@@ -94,7 +95,7 @@ def _rebuild(fields: dict[str, Any]) -> Result:
     return Result(**fields)
 
 
-class _EvidenceBatch(Results):
+class EvidenceBatch(Results):
     """The answers of one native batch: columns come from it whole, a `Result` is made when it is indexed."""
 
     def __init__(
@@ -103,9 +104,11 @@ class _EvidenceBatch(Results):
         batch: _core.EvidenceBatch,
         plan: Plan,
         seeds: Sequence[int],
+        device: str,
+        instruction_set: str,
     ) -> None:
         self._problems, self._batch, self._plan, self._seeds = problems, batch, plan, seeds
-        self._instruction_set = _core.isa()
+        self._device, self._instruction_set = device, instruction_set
 
     def __len__(self) -> int:
         return len(self._batch)
@@ -116,6 +119,7 @@ class _EvidenceBatch(Results):
             _answer=self._batch[index],
             _plan=self._plan,
             _seed=self._seeds[index],
+            _device=self._device,
             _instruction_set=self._instruction_set,
         )
 
@@ -150,15 +154,22 @@ def _arguments(plan: Plan) -> tuple[int, int, int, int]:
     return num_reads, patience, options["node_limit"] or 0, 0
 
 
+def seeds_of(requests: Sequence[Request]) -> list[int]:
+    """One seed a problem: the caller's, or one that is drawn now."""
+    return [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
+
+
 def _select(problem: EvidenceProblem, plan: Plan, request: Request) -> Result:
     seed = secrets.randbits(64) if request.seed is None else request.seed
     answer = _core.select_evidence(problem.core(), *_arguments(plan), seed, request.time_limit, request.progress)
-    return _EvidenceResult(_problem=problem, _answer=answer, _plan=plan, _seed=seed, _instruction_set=_core.isa())
+    return _EvidenceResult(
+        _problem=problem, _answer=answer, _plan=plan, _seed=seed, _device="cpu", _instruction_set=_core.isa()
+    )
 
 
 def _select_many(problems: Sequence[EvidenceProblem], plan: Plan, requests: Sequence[Request]) -> Results:
     first = requests[0]
-    seeds = [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
+    seeds = seeds_of(requests)
     batch = _core.select_evidence_many(
         [problem.core() for problem in problems],
         *_arguments(plan),
@@ -167,7 +178,7 @@ def _select_many(problems: Sequence[EvidenceProblem], plan: Plan, requests: Sequ
         first.time_limit,
         first.progress,
     )
-    return _EvidenceBatch(problems, batch, plan, seeds)
+    return EvidenceBatch(problems, batch, plan, seeds, "cpu", _core.isa())
 
 
 RUNNERS: dict[tuple[type, str], Any] = {(EvidenceProblem, "swap"): _select, (EvidenceProblem, "exact"): _select}

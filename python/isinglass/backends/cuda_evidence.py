@@ -1,0 +1,36 @@
+"""Swap search of evidence problems on a device: one batch, the answers of `cpu` bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from isinglass.backends import Plan, Request, available_cores, cuda
+from isinglass.backends.native_evidence import EvidenceBatch, seeds_of
+from isinglass.problems.evidence import EvidenceProblem
+from isinglass.result import Result, Results
+
+
+def _swap_many(problems: Sequence[EvidenceProblem], plan: Plan, requests: Sequence[Request]) -> Results:
+    first, seeds = requests[0], seeds_of(requests)
+    native, device = cuda.native(), 0
+    batch = native.select_evidence_many(
+        [problem.core() for problem in problems],
+        plan.options["num_reads"] or 0,
+        plan.options["patience"] or 0,
+        seeds,
+        device,
+        first.threads or available_cores(),
+        first.time_limit,
+        first.progress,
+    )
+    info = native.device(device)
+    return EvidenceBatch(problems, batch, plan, seeds, info["name"], info["architecture"])
+
+
+def _swap(problem: EvidenceProblem, plan: Plan, request: Request) -> Result:
+    return _swap_many([problem], plan, [request])[0]
+
+
+RUNNERS: dict[tuple[type, str], Any] = {(EvidenceProblem, "swap"): _swap}
+BATCH_RUNNERS: dict[tuple[type, str], Any] = {(EvidenceProblem, "swap"): _swap_many}
