@@ -240,7 +240,7 @@ Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, C
 
 double concave_bound(const PackingProblem& problem, std::span<const Item> start, Control& control) {
   constexpr int kSteps = 60;
-  constexpr int kPatience = 8;        // steps without
+  constexpr int kPatience = 4;        // steps without
   constexpr double kProgress = 5e-4;  // so much relative improvement
   std::vector<Item> open;
   for (std::size_t i = 0; i < problem.size(); ++i) {

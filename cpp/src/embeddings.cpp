@@ -27,11 +27,16 @@ double total_of(const double* lanes, std::size_t step) {
 /// out[k step] = entry k of the unit row; returns whether the row has a direction.
 bool scale(const float* row, std::size_t d, float* out, std::size_t step) {
   const double norm = std::sqrt(packing_kernels().dot(row, row, d));
+  if (norm == 0) {
+    for (std::size_t k = 0; k < d; ++k) out[k * step] = 0;
+    return false;
+  }
+  const double factor = 1 / norm;
   for (std::size_t k = 0; k < d; ++k) {
-    const float entry = norm > 0 ? static_cast<float>(static_cast<double>(row[k]) / norm) : 0;
+    const auto entry = static_cast<float>(static_cast<double>(row[k]) * factor);
     out[k * step] = std::fabs(entry) < kLeastEntry ? 0 : entry;
   }
-  return norm > 0;
+  return true;
 }
 
 }  // namespace
@@ -139,11 +144,11 @@ void Embeddings::add_columns(std::span<const std::size_t> columns, std::span<con
   }
 }
 
-void Embeddings::tile(std::size_t a, std::size_t b, float* out) const {
-  cosine_kernels().of_panels(panel(a), panel(b), d_, out);
-  if (a == b) {
-    for (std::size_t r = 0; r < kPanel; ++r) out[r * kPanel + r] = self_[a * kPanel + r];
-  }
+/// Tiles of panel `a` and of `count` panels from `b`.
+void Embeddings::tiles(std::size_t a, std::size_t b, std::size_t count, float* out) const {
+  cosine_kernels().of_panels(panel(a), panel(b), count, d_, out);
+  if (a < b || a >= b + count) return;
+  for (std::size_t r = 0; r < kPanel; ++r) out[(a - b) * kTile + r * kPanel + r] = self_[a * kPanel + r];
 }
 
 void Embeddings::matrix(float* out, int threads, Control& control) const {
@@ -152,7 +157,7 @@ void Embeddings::matrix(float* out, int threads, Control& control) const {
     const std::size_t rows = std::min(kPanel, n_ - a * kPanel);
     for (std::size_t b = a; b < num_panels(); ++b) {
       if (b % 256 == 255 && control.stop()) return;
-      tile(a, b, s);
+      tiles(a, b, 1, s);
       const std::size_t columns = std::min(kPanel, n_ - b * kPanel);
       for (std::size_t r = 0; r < rows; ++r) {
         for (std::size_t c = 0; c < columns; ++c) {
@@ -170,29 +175,37 @@ Embeddings::Sums Embeddings::sums(int threads, Control& control) const {
 }
 
 std::vector<double> Embeddings::sums_of_all(int threads, Control& control) const {
-  constexpr std::size_t kGroup = 8;  // panels that stay in the caches while all others pass by
-  const std::size_t panels = num_panels(), groups = (panels + kGroup - 1) / kGroup;
+  constexpr std::size_t kGroupBytes = 512 * 1024;  // of panels that stay in the caches while all others pass by
+  const std::size_t group_size =
+      std::max<std::size_t>(1, kGroupBytes / (kPanel * sizeof(float) * std::max<std::size_t>(1, d_)));
+  const std::size_t panels = num_panels(), groups = (panels + group_size - 1) / group_size;
   std::vector<double> total(padded(n_), 0.0);
   // With one pass over half of the matrix a tile serves the rows of its first panel now, and those of its second one,
   // as a column, when their turn comes; so each lane of a row is summed in ascending order either way.
   const bool halved = threads <= 2;
   std::vector<double> earlier(halved ? panels * kTile : 0, 0.0);  // [r][c] of a panel: lane r of its item c
   const auto sum_group = [&](std::size_t group) {
-    const std::size_t first = group * kGroup, last = std::min(first + kGroup, panels);
+    constexpr std::size_t kTwo = 2;  // panels that pass by together
+    const std::size_t first = group * group_size, last = std::min(first + group_size, panels);
     std::vector<double> lanes((last - first) * kTile, 0.0);
-    float s[kTile];
-    for (std::size_t b = halved ? first : 0; b < panels; ++b) {
+    float s[kTwo * kTile];
+    for (std::size_t b = halved ? first : 0; b < panels; b += kTwo) {
       if (control.stop()) return;
-      for (std::size_t a = first; a < last && (!halved || a <= b); ++a) {
+      const std::size_t count = std::min(kTwo, panels - b);
+      for (std::size_t a = first; a < last && (!halved || a < b + count); ++a) {
         double* mine = lanes.data() + (a - first) * kTile;
-        if (halved && a == b) {
-          for (std::size_t r = 0; r < kPanel; ++r) {
-            for (std::size_t c = 0; c < kPanel; ++c) mine[r * kPanel + c] = earlier[a * kTile + c * kPanel + r];
+        const std::size_t skipped = halved && a > b ? a - b : 0;
+        tiles(a, b + skipped, count - skipped, s);
+        for (std::size_t k = skipped; k < count; ++k) {
+          const float* tile = s + (k - skipped) * kTile;
+          if (halved && a == b + k) {
+            for (std::size_t r = 0; r < kPanel; ++r) {
+              for (std::size_t c = 0; c < kPanel; ++c) mine[r * kPanel + c] = earlier[a * kTile + c * kPanel + r];
+            }
           }
+          accumulate(tile, mine);
+          if (halved && b + k > a) accumulate(tile, earlier.data() + (b + k) * kTile);
         }
-        tile(a, b, s);
-        accumulate(s, mine);
-        if (halved && b > a) accumulate(s, earlier.data() + b * kTile);
       }
     }
     for (std::size_t i = first * kPanel; i < last * kPanel; ++i) {

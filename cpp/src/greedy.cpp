@@ -24,6 +24,13 @@ struct Snapshot {
   double largest = 0;  // of the items not picked
 };
 
+/// What a prefix of the greedy set was, where getting there again is dear.
+struct Checkpoint {
+  std::size_t size = 0;
+  PackingState state;
+  Purse purse;
+};
+
 /// Memory of a run, kept by the thread: packing a few dozen passages takes less time than allocating for it.
 struct Workspace {
   PackingState state;
@@ -42,6 +49,8 @@ struct Workspace {
   std::vector<std::uint8_t> in_set;
   PricedKnapsack knapsack;
   FractionalKnapsack capped_knapsack;
+  std::vector<Checkpoint> checkpoints;  // of this run the first `num_checkpoints`, or all: the latest, in any order
+  std::size_t num_checkpoints = 0;
 };
 
 class Run {
@@ -96,7 +105,9 @@ class Run {
 
  private:
   static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-  static constexpr std::size_t kTogether = 16;     // of a few sizes the best at n = 20 .. 1,000
+  static constexpr std::size_t kTogether = 16;  // of a few sizes the best at n = 20 .. 1,000
+  // The last third or so of the picks stays at hand.
+  static constexpr std::size_t kCheckpointsPerDoubling = 16, kCheckpointsKept = 6;
   static constexpr std::size_t kRefreshAfter = 4;  // picks: the best of 1 .. 8 on n = 20 .. 1,000
 
   /// Asks the control once for every so much work: for a dozen passages its clock would cost as much as the search.
@@ -175,7 +186,9 @@ class Run {
     fill_queue();
     w_.values.assign(1, value_);
     w_.num_snapshots = 0;
+    w_.num_checkpoints = 0;
     snapshot();
+    std::size_t next_checkpoint = keeps_checkpoints() ? kRefreshAfter : kNever;
     while (has_room() && !stop()) {
       const Item item = next();
       if (item == kNone) break;
@@ -184,6 +197,10 @@ class Run {
       w_.values.push_back(value_);
       const std::size_t picks = w_.values.size() - 1;
       if (picks == kRefreshAfter && complete_) refresh_all();
+      if (picks == next_checkpoint) {
+        keep_checkpoint();
+        next_checkpoint += std::max<std::size_t>(1, picks / kCheckpointsPerDoubling);
+      }
       // A bound costs O(n): at every doubling from where the gains are exact.
       if (picks >= kRefreshAfter && (picks & (picks - 1)) == 0) {
         online_bound();
@@ -204,6 +221,38 @@ class Run {
       if (w_.queue[index(item)] != Tournament::kAbsent) w_.queue.leaves()[index(item)] = density(item);
     }
     w_.queue.rebuild();
+  }
+
+  /// Whether adding an item takes so long that doing it again is worth avoiding.
+  bool keeps_checkpoints() const {
+    constexpr std::size_t kDear = std::size_t{1} << 20;  // multiply-adds
+    return view_.embeddings != nullptr && view_.num_targets() * view_.embeddings->dimension() >= kDear;
+  }
+
+  void keep_checkpoint() {
+    if (w_.checkpoints.empty()) w_.checkpoints.resize(kCheckpointsKept);
+    Checkpoint& kept = w_.checkpoints[w_.num_checkpoints++ % kCheckpointsKept];
+    kept.size = w_.picked.size();
+    kept.state = w_.state;
+    kept.purse = w_.purse;
+  }
+
+  /// Makes the set what it was at the last checkpoint that holds no more than `size` items, or the empty one.
+  void rewind(std::size_t size) {
+    const Checkpoint* from = nullptr;
+    for (std::size_t k = 0; k < std::min(w_.num_checkpoints, kCheckpointsKept); ++k) {
+      const Checkpoint& kept = w_.checkpoints[k];
+      if (kept.size <= size && (from == nullptr || kept.size > from->size)) from = &kept;
+    }
+    if (from == nullptr) {
+      clear_set();
+      return;
+    }
+    w_.state = from->state;
+    w_.purse = from->purse;
+    w_.picked.resize(from->size);
+    w_.picked_gains.resize(from->size);
+    value_ = w_.values[from->size - start_size_];
   }
 
   void snapshot() {
@@ -320,7 +369,7 @@ class Run {
     Item best = kNone;
 
     const auto replay_to = [&](std::size_t to) {
-      if (w_.picked.size() > to) clear_set();
+      if (w_.picked.size() > to) rewind(to);
       for (std::size_t k = w_.picked.size(); k < to; ++k) take(w_.path[k], w_.path_gains[k]);
     };
     double left = kInfinity;

@@ -216,8 +216,9 @@ void PackingProblem::sum_dense_rows(int threads, Control& control) {
   degree_.assign(n, 0.0);
   parallel_for(blocks, threads, control, [&](std::size_t block) {
     for (std::size_t i = block * kRowsBetween; i < std::min(n, (block + 1) * kRowsBetween); ++i) {
-      degree_[i] = packing_kernels().row_sum(row(i), row_length_);
-      own_peak_[i] = static_cast<double>(*std::max_element(row(i), row(i) + n));
+      float peak = 0;
+      degree_[i] = packing_kernels().row_sum(row(i), row_length_, &peak);
+      own_peak_[i] = static_cast<double>(peak);
     }
   });
 }

@@ -98,7 +98,12 @@ class Tangent {
         view_(problem.view()),
         control_(control),
         coefficient_(padded(view_.n), 0.0),
-        threshold_(problem.facility_scale() > 0 ? padded(view_.num_targets()) : 0, 0.0f) {}
+        inverse_cap_(problem.representation_scale() > 0 ? view_.num_targets() : 0),
+        threshold_(problem.facility_scale() > 0 ? padded(view_.num_targets()) : 0, 0.0f) {
+    for (std::size_t i = 0; i < inverse_cap_.size(); ++i) {
+      inverse_cap_[i] = problem.cap()[i] > 0 ? 1 / problem.cap()[i] : 0;
+    }
+  }
 
   const std::vector<double>& coefficient() const { return coefficient_; }
 
@@ -113,18 +118,32 @@ class Tangent {
       for (std::size_t j = 0; dear && j < view_.n; ++j) coefficient_[j] = scale * problem_.degree()[j];
       std::vector<std::size_t> saturated;
       std::vector<double> lacking;
+      weight_.resize(view_.num_targets());
+      const double steepness = 1 / (2 * width);
       for (std::size_t i = 0; i < view_.num_targets(); ++i) {
-        if (i % kRowsBetween == 0 && control_.stop()) return 0;
-        const double slope = saturation_slope(point.mass_[i], problem_.cap()[i], width);
-        constant += (1 - slope) * problem_.cap()[i];
+        const double cap = problem_.cap()[i];
+        const double slope = std::clamp(0.5 + (1 - point.mass_[i] * inverse_cap_[i]) * steepness, 0.0, 1.0);
+        constant += (1 - slope) * cap;
+        weight_[i] = cap > 0 ? scale * slope : 0;
         if (dear && slope < 1) {
           saturated.push_back(i);
           lacking.push_back(scale * (slope - 1));
         }
-        // The matrix is symmetric: row i is what each item adds to i.
-        if (!dear && slope > 0) add_row(problem_, i, scale * slope, coefficient_.data());
       }
       if (!saturated.empty()) view_.embeddings->add_columns(saturated, lacking, coefficient_.data(), control_);
+      // The matrix is symmetric: row i is what each item adds to i.
+      for (std::size_t i = 0; !dear && i < view_.num_targets(); i += kRowsBetween) {
+        if (control_.stop()) return 0;
+        const std::size_t count = std::min(kRowsBetween, view_.num_targets() - i);
+        if (view_.similarity != nullptr) {
+          packing_kernels().accumulate_rows(problem_.row(i), problem_.row_length(), weight_.data() + i, count,
+                                            coefficient_.data(), problem_.row_length());
+          continue;
+        }
+        for (std::size_t k = i; k < i + count; ++k) {
+          if (weight_[k] > 0) add_row(problem_, k, weight_[k], coefficient_.data());
+        }
+      }
       constant *= scale;
     }
     if (problem_.relevance_scale() > 0) {
@@ -250,7 +269,7 @@ class Tangent {
   const PackingProblem& problem_;
   const PackingView& view_;
   Control& control_;
-  std::vector<double> coefficient_, slope_;
+  std::vector<double> coefficient_, slope_, weight_, inverse_cap_;
   std::vector<float> threshold_, rows_;
   std::vector<std::pair<float, double>> near_;  // similarities to a target, and how much of each item is in
 };

@@ -12,8 +12,9 @@ namespace isinglass {
 /// to [0, 1]. One rounding a step is part of the definition here: levels that lack the instruction compute it exactly,
 /// so the bits are the same for any layout and on every level and device.
 struct CosineKernels {
-  /// out[16 r + c] = cosine of row r of `a` (a panel, too) and column c of `b`
-  void (*of_panels)(const float* a, const float* b, std::size_t d, float* out);
+  /// out[256 p + 16 r + c] = cosine of row r of `a` (a panel, too) and column c of panel p, of panels that follow each
+  /// other from `b`
+  void (*of_panels)(const float* a, const float* b, std::size_t num_panels, std::size_t d, float* out);
   /// out[16 r + c] = cosine of row r of `units`, (count, d) by rows, and column c of `panel`
   void (*of_rows)(const float* units, std::size_t count, const float* panel, std::size_t d, float* out);
   /// out[16 p + c] = cosine of one row and column c of panel p, of panels that follow each other

@@ -61,7 +61,7 @@ class Embeddings {
   const float* panel(std::size_t p) const { return panels_.data() + p * kPanel * d_; }
   void place(std::size_t item, std::size_t column);
   std::size_t own_entry(std::size_t item, std::size_t panel) const;
-  void tile(std::size_t a, std::size_t b, float* out) const;
+  void tiles(std::size_t a, std::size_t b, std::size_t count, float* out) const;
   std::vector<double> sums_of_all(int threads, Control& control) const;
   Sums sums_of_sample(int threads, Control& control) const;
 

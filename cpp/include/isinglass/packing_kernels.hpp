@@ -24,7 +24,8 @@ struct Priced {
 /// same bits. Rows of a multiple of 16 entries are fastest. `headroom` and `peak` are padded with zeros to a multiple
 /// of 16.
 struct PackingKernels {
-  double (*row_sum)(const float* row, std::size_t n);
+  /// The sum of a row of entries >= 0; `peak` becomes the largest one.
+  double (*row_sum)(const float* row, std::size_t n, float* peak);
   /// out_k = sum_i max(0, row_i - headroom_i) of rows[k], over the given blocks of 16 entries (ascending): what of a
   /// row finds no room. Blocks in which no row can exceed the headroom may be left out; they would add exact zeros.
   void (*excess)(const float* const* rows, std::size_t count, const std::int32_t* blocks, std::size_t num_blocks,
@@ -38,6 +39,9 @@ struct PackingKernels {
   double (*dot)(const float* a, const float* b, std::size_t n);
   /// mass_i += weight * row_i
   void (*accumulate)(const float* row, double weight, double* mass, std::size_t n);
+  /// The same for rows `stride` apart, in their order; those of weight 0 are passed over.
+  void (*accumulate_rows)(const float* rows, std::size_t stride, const double* weights, std::size_t count, double* mass,
+                          std::size_t n);
   /// sum_i d_i clamp(1/2 + (cap_i - mass_i - step d_i) scale_i, 0, 1); all padded with zeros to a multiple of 16
   double (*saturation_slope)(const double* mass, const double* direction, const double* cap, const double* scale,
                              double step, std::size_t n);

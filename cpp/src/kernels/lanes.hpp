@@ -20,6 +20,8 @@ inline constexpr std::size_t kWidth = 1;
 using DoubleVector = double;
 using FloatVector = float;
 using DoubleMask = bool;
+inline constexpr std::size_t kFloats = 1;
+using Floats = float;  // as many as a vector holds
 #else
 // The native width of the level: wider vectors are split by the compiler, but they spill.
 #if defined(ISINGLASS_LEVEL_v4)
@@ -33,6 +35,8 @@ inline constexpr std::size_t kWidth = ISINGLASS_WIDTH;
 typedef double DoubleVector __attribute__((vector_size(8 * ISINGLASS_WIDTH)));
 typedef float FloatVector __attribute__((vector_size(4 * ISINGLASS_WIDTH)));
 typedef std::int64_t DoubleMask __attribute__((vector_size(8 * ISINGLASS_WIDTH)));  // of a comparison
+inline constexpr std::size_t kFloats = 2 * kWidth;
+typedef float Floats __attribute__((vector_size(8 * ISINGLASS_WIDTH)));
 #endif
 inline constexpr std::size_t kVectors = kLanes / kWidth;
 
@@ -40,6 +44,11 @@ struct Lanes {
   DoubleVector v[kVectors];
 };
 
+ISINGLASS_INLINE Floats load_floats(const float* p) {
+  Floats v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
 ISINGLASS_INLINE DoubleVector load(const double* p) {
   DoubleVector v;
   std::memcpy(&v, p, sizeof v);

@@ -43,12 +43,22 @@ ISINGLASS_INLINE std::size_t first_of(std::size_t from, std::size_t n, Says says
   return n;
 }
 
-double row_sum(const float* row, std::size_t n) {
+double row_sum(const float* row, std::size_t n, float* peak) {
   Lanes s = zero_lanes();
+  Floats most[kLanes / kFloats] = {};
   for_blocks(row, n, [&](std::size_t, const float* block) __attribute__((always_inline)) {
 #pragma GCC unroll 16
     for (std::size_t k = 0; k < kVectors; ++k) s.v[k] += load_widened(block + k * kWidth);
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kLanes / kFloats; ++k) {
+      const Floats entries = load_floats(block + k * kFloats);
+      most[k] = entries > most[k] ? entries : most[k];
+    }
   });
+  float lane[kLanes];
+  std::memcpy(lane, most, sizeof lane);
+  *peak = lane[0];
+  for (std::size_t l = 1; l < kLanes; ++l) *peak = lane[l] > *peak ? lane[l] : *peak;
   return tree_sum(s);
 }
 
@@ -149,6 +159,30 @@ void accumulate(const float* row, double weight, double* mass, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) mass[i] += weight * static_cast<double>(row[i]);
 }
 
+void accumulate_rows(const float* rows, std::size_t stride, const double* weights, std::size_t count, double* mass,
+                     std::size_t n) {
+  // So many columns stay in registers while all rows pass by.
+  constexpr std::size_t kRegisters = kVectors < 8 ? 8 : kVectors, kColumns = kRegisters * kWidth;
+  std::size_t i = 0;
+  for (; i + kColumns <= n; i += kColumns) {
+    DoubleVector sum[kRegisters];
+#pragma GCC unroll 64
+    for (std::size_t k = 0; k < kRegisters; ++k) sum[k] = load(mass + i + k * kWidth);
+    for (std::size_t r = 0; r < count; ++r) {
+      if (weights[r] == 0) continue;
+      const float* row = rows + r * stride + i;
+      const DoubleVector weight = DoubleVector{} + weights[r];
+#pragma GCC unroll 64
+      for (std::size_t k = 0; k < kRegisters; ++k) sum[k] += weight * load_widened(row + k * kWidth);
+    }
+#pragma GCC unroll 64
+    for (std::size_t k = 0; k < kRegisters; ++k) store(mass + i + k * kWidth, sum[k]);
+  }
+  for (std::size_t r = 0; r < count && i < n; ++r) {
+    if (weights[r] != 0) accumulate(rows + r * stride + i, weights[r], mass + i, n - i);
+  }
+}
+
 double saturation_slope(const double* mass, const double* direction, const double* cap, const double* scale,
                         double step, std::size_t n) {
   Lanes s = zero_lanes();
@@ -236,8 +270,8 @@ double capped_sum(const double* mass, const double* cap, std::size_t n) {
 }  // namespace
 
 extern const PackingKernels packing_kernels;
-const PackingKernels packing_kernels = {row_sum,    excess,     saturated_add,    facility_gain, facility_add,
-                                        dot,        accumulate, saturation_slope, largest,       reaching,
-                                        drop_above, priced,     next_above,       capped_sum};
+const PackingKernels packing_kernels = {row_sum,  excess,     saturated_add,   facility_gain,    facility_add,
+                                        dot,      accumulate, accumulate_rows, saturation_slope, largest,
+                                        reaching, drop_above, priced,          next_above,       capped_sum};
 
 }  // namespace isinglass::ISINGLASS_LEVEL
