@@ -108,9 +108,9 @@ TEST(kernels_agree_on_every_level) {
                                    three.data(), three.data() + n, three.data() + 2 * n};  // four, then one by one
       k.excess(rows, 6, blocks.data(), blocks.size(), headroom.data(), n, got.data());
       CHECK(got[0] == got[3] && got[1] == got[4] && got[2] == got[5]);
-      float largest = 0;
-      const double total = k.row_sum(row.data(), n, &largest);
-      CHECK(largest == *std::max_element(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(n)));
+      float row_peak = 0;
+      const double total = k.row_sum(row.data(), n, &row_peak);
+      CHECK(row_peak == *std::max_element(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(n)));
       std::vector<double> weighed = headroom, one_by_one = headroom;
       const double weights[] = {0.3, 0, 0.7};
       k.accumulate_rows(three.data(), n, weights, 3, weighed.data(), n);
