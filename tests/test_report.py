@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from isinglass.cli import main
 from isinglass.diagnosis import read_trace
+from isinglass.experiments.advice import advise
 from isinglass.experiments.report import read_results, report_html
 from isinglass.experiments.rows import Rows
 from isinglass.experiments.statistics import bootstrap_mean, paired_bootstrap
@@ -72,7 +73,7 @@ def page(results):
 def test_the_page_has_its_parts_and_nothing_from_elsewhere(page, results):
     html = report_html(*read_results(results))
     assert [attributes["id"] for attributes, _ in page.all("h2")] == [
-        "headline-title", "curve-title", "funnel-title", "questions-title",
+        "headline-title", "curve-title", "funnel-title", "advice-title", "questions-title",
     ]  # fmt: skip
     assert not {tag for tag, _ in page.elements} & {"link", "img", "iframe", "object", "embed", "base", "form"}
     assert [attributes for tag, attributes in page.elements if "src" in attributes or "style" in attributes] == []
@@ -104,7 +105,7 @@ def test_only_the_pages_own_script_and_style_may_run(page):
 def test_headline_figures_are_those_of_the_rows(page, results):
     rows = Rows.read(results[0])
     tables = page.all("table")
-    assert len(tables) == 2  # one a budget
+    assert len(tables) == 2 + 1  # one a budget, and that of the conditions
     values = [float(a["data-value"]) for a, _ in page.all("td") if "data-value" in a]
     summary = Summary.of(rows)
     assert len(values) == 2 * 3 * len(summary.measures)
@@ -126,6 +127,14 @@ def test_intervals_are_those_of_the_statistics(results):
     change = summary.differences[Key("mmr", 40)]["gold_doc_coverage"]
     np.testing.assert_allclose(change, paired_bootstrap(mine, other), atol=1e-12)
     assert Key("naive", 40) not in summary.differences
+
+
+def test_advice_is_that_of_the_rows(page, results):
+    (advice,) = advise(Rows.read(results[0]))
+    said = [text.strip() for _, text in page.all("li")]
+    assert said == list(advice.sentences())
+    verdicts = [text for attributes, text in page.all("td") if "holds" in (attributes.get("class") or "")]
+    assert verdicts == [condition.verdict for condition in advice.conditions]
 
 
 def test_every_question_has_its_candidates_and_the_answer_is_marked(page, results):

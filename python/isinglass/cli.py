@@ -297,7 +297,7 @@ def _evaluate_options(parser: _Parser) -> None:
         "--answers",
         metavar="ANSWERS",
         action="append",
-        help="with --rows: a reader's answers (lines with question, prediction and the factors that they hold for)",
+        help="with --rows or --advise: a reader's answers, lines with question, prediction and what they hold for",
     )
     parser.add_argument("--workers", metavar="N", type=_count, default=1, help="with --config: processes (default: 1)")
     parser.add_argument(
@@ -346,6 +346,11 @@ def _evaluate_options(parser: _Parser) -> None:
         help="also say what the others change against it, with 95 %% bootstrap intervals",
     )
     parser.add_argument(
+        "--advise",
+        action="store_true",
+        help="also say which policy and which budget pay on this sample, and what it cannot tell",
+    )
+    parser.add_argument(
         "--ablate", action="store_true", help="also the policy qubo in full, and without each term of its objective"
     )
     parser.add_argument(
@@ -392,6 +397,7 @@ _EVIDENCE_COLUMNS = (
 
 def _evaluate(args: argparse.Namespace) -> int:
     from isinglass.diagnosis import Trace
+    from isinglass.experiments.advice import advise
     from isinglass.experiments.answers import Answers, with_answers
     from isinglass.experiments.evaluation import evaluate
     from isinglass.experiments.variants import ablations
@@ -408,8 +414,8 @@ def _evaluate(args: argparse.Namespace) -> int:
         raise ValueError("--figure belongs to --solvers")
     if args.trace_text and args.trace is None:
         raise ValueError("--trace-text belongs to --trace")
-    if args.answers and args.rows is None:
-        raise ValueError("--answers belongs to --rows")
+    if args.answers and args.rows is None and not args.advise:
+        raise ValueError("--answers belongs to --rows or --advise")
     answers = Answers.read(args.answers) if args.answers else None
     variants = ablations() if args.ablate else {}
     if args.baseline is not None and args.baseline not in (*args.policies, *variants):
@@ -440,6 +446,7 @@ def _evaluate(args: argparse.Namespace) -> int:
     rows = evaluation.table
     if answers is not None and evaluation.ids:
         rows = with_answers(rows, answers, evaluation.golds)
+    advised = advise(rows) if args.advise and evaluation.ids else ()
     if args.rows is not None:
         rows.write(args.rows)
     for fault in evaluation.skipped:
@@ -461,8 +468,11 @@ def _evaluate(args: argparse.Namespace) -> int:
         _show_oddities("", evaluation.oddities)
         if args.baseline is not None and evaluation.ids:
             _show_differences(evaluation, args.baseline)
+        for advice in advised:
+            _show_advice(advice)
 
-    _emit(args, evaluation.as_dict(args.baseline), show)
+    told = {"advice": [advice.as_dict() for advice in advised]} if args.advise else {}
+    _emit(args, evaluation.as_dict(args.baseline) | told, show)
     return PARTLY if evaluation.skipped or not evaluation.ids else DONE
 
 
@@ -477,10 +487,11 @@ _EXPERIMENT_COLUMNS = (
 )
 
 
-_BESIDE_CONFIG = ("--config", "--rows", "--workers", "--keep-going", "--json", "--output")
+_BESIDE_CONFIG = ("--config", "--rows", "--workers", "--advise", "--keep-going", "--json", "--output")
 
 
 def _experiment(args: argparse.Namespace) -> int:
+    from isinglass.experiments.advice import advise
     from isinglass.experiments.factorial import read_experiment, run_experiment
     from isinglass.experiments.findings import findings, plain
 
@@ -501,6 +512,7 @@ def _experiment(args: argparse.Namespace) -> int:
         console.note(f"taken from {journal}: {outcome.resumed} questions")
     if args.rows is not None:
         outcome.rows.write(args.rows)
+    advised = advise(outcome.rows) if args.advise and len(outcome.rows) else ()
 
     def show() -> None:
         means = outcome.means()
@@ -515,13 +527,16 @@ def _experiment(args: argparse.Namespace) -> int:
             console.print_table(title, ["", *(title for title, _, _ in _EXPERIMENT_COLUMNS)], rows)
         for table in tables:
             _show_finding(table)
+        for advice in advised:
+            _show_advice(advice)
         for dataset, counts in outcome.oddities.items():
             _show_oddities(f"{dataset}: ", counts)
         if (best := outcome.best_variant()) is not None:
             print(f"best variant on half of the questions: {best.name}; on the other half {_interval(best.test, 4)}")
         print(f"configuration {experiment.hash[:16]}")
 
-    _emit(args, outcome.as_dict() | {"statistics": plain(tables)}, show)
+    told = {"advice": [advice.as_dict() for advice in advised]} if args.advise else {}
+    _emit(args, outcome.as_dict() | {"statistics": plain(tables)} | told, show)
     return PARTLY if outcome.skipped or outcome.failed or not len(outcome.rows) else DONE
 
 
@@ -644,6 +659,21 @@ def _shown(value: Any, digits: int) -> str:
     if value is None or isinstance(value, str):
         return value or "-"
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _show_advice(advice: Any) -> None:
+    rows = []
+    for condition in advice.conditions:
+        at = "" if condition.name != "budget" or condition.budget is None else f" {condition.budget}"
+        for evidence in condition.evidence:
+            found = evidence.interval
+            value = f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]" if found.n else "-"
+            rows.append([f"{condition.name}{at}", condition.verdict, value, evidence.label])
+    console.print_table(
+        f"advice from {advice.questions} questions: {advice.of}", ["condition", "holds", "measured", "of"], rows
+    )
+    for sentence in advice.sentences():
+        print(f"- {sentence}")
 
 
 def _interval(interval: Any, digits: int) -> str:

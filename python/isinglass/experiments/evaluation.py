@@ -414,6 +414,8 @@ def packed(
     found = [document.name for document in retrieved]
     of_retrieval = {
         "all_gold_retrieved": diagnosis.all_gold_at(found, question.gold_documents, len(found)),
+        "gold_documents": len(question.gold_documents),
+        "evidence_tokens": _evidence_tokens(question, retrieved),
         "question_tokens": count_words(question.question),
         "retrieved_tokens": sum(count_words(document.text) for document in retrieved),
         "hits": sum(len(document.hits) for document in retrieved),
@@ -508,6 +510,18 @@ def _disjoint(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     for start, end in spans:
         yield max(start, at), max(end, at)
         at = max(end, at)
+
+
+def _evidence_tokens(question: Question, retrieved: Sequence[Document]) -> int | None:
+    """Words of the supporting facts that were retrieved; None where sentences are not labelled, or none of them was."""
+    facts = set(question.supporting_facts or ())
+    texts = [
+        document.text[start:end]
+        for document in retrieved
+        for number, (start, end) in enumerate(document.sentences)
+        if (document.title, number) in facts
+    ]
+    return sum(map(count_words, texts)) if texts else None
 
 
 class EvidenceMeasures:

@@ -16,6 +16,7 @@ import numpy as np
 
 from isinglass.diagnosis.spans import answer_spans
 from isinglass.diagnosis.trace import read_trace
+from isinglass.experiments.advice import THRESHOLDS, advise
 from isinglass.experiments.rows import Rows
 from isinglass.experiments.summary import CURVES, MEASURES, SEPARATOR, STAGES, Floats, Key, Measure, Summary
 from isinglass.experiments.traced import traced_rows
@@ -120,7 +121,9 @@ def report_html(
         about=_about(rows, summary),
         findings={budget: _finding(summary, budget) for budget in summary.budgets},
         scale=_Scale(summary),
+        thresholds=THRESHOLDS,
         details=details,
+        advices=advise(rows),
         data=_page_data(summary, details),
     )
 
