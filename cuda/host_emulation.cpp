@@ -371,4 +371,15 @@ std::uint32_t vote(bool mine, const std::source_location& site) {
   return bits;
 }
 
+std::int32_t lowest(std::int32_t mine, const std::source_location& site) {
+  Fiber& self = *emulator.running;
+  Warp& warp = emulator.warps[self.place.thread / kWarp];
+  auto& values = warp.values[self.warp_turn ^= 1];
+  values[self.place.thread % kWarp] = static_cast<std::uint32_t>(mine);
+  emulator.arrive(State::at_warp, site);
+  std::int32_t least = mine;
+  for (std::uint64_t value : values) least = std::min(least, static_cast<std::int32_t>(value));
+  return least;
+}
+
 }  // namespace isinglass::cuda::emulation

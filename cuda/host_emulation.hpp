@@ -64,6 +64,7 @@ void wait_for_block(const std::source_location& site);
 void wait_for_warp(const std::source_location& site);
 std::uint64_t exchange(std::uint64_t mine, unsigned lane, const std::source_location& site);
 std::uint32_t vote(bool mine, const std::source_location& site);
+std::int32_t lowest(std::int32_t mine, const std::source_location& site);
 
 }  // namespace emulation
 
@@ -104,7 +105,12 @@ ISINGLASS_DEVICE T shuffle(T mine, unsigned lane, std::source_location site = st
 }
 template <class T>
 ISINGLASS_DEVICE T shuffle_xor(T mine, unsigned lanes, std::source_location site = std::source_location::current()) {
-  return shuffle(mine, thread_index() % kWarp ^ lanes, site);
+  return cuda::shuffle(mine, thread_index() % kWarp ^ lanes, site);  // not std::shuffle, by way of the site
+}
+
+ISINGLASS_DEVICE std::int32_t warp_lowest(std::int32_t mine,
+                                          std::source_location site = std::source_location::current()) {
+  return emulation::lowest(mine, site);
 }
 
 template <class T>

@@ -55,6 +55,9 @@ ISINGLASS_DEVICE T shuffle_xor(T mine, unsigned lanes) {
   return __shfl_xor_sync(kAllLanes, mine, static_cast<int>(lanes));
 }
 
+/// The lowest of the 32 numbers, in every lane.
+ISINGLASS_DEVICE std::int32_t warp_lowest(std::int32_t mine) { return __reduce_min_sync(kAllLanes, mine); }
+
 template <class T>
 ISINGLASS_DEVICE T atomic_add(T* at, T value) {
   return atomicAdd(at, value);

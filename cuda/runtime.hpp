@@ -101,12 +101,18 @@ class Batch {
   int exceptions_;
 };
 
+/// How many steps come to about 20 ms, after so many took so long.
+inline std::uint64_t next_slice(std::uint64_t steps, double seconds) {
+  constexpr double kAim = 0.02, kGrowth = 4;
+  const double pace = kAim / std::max(seconds, kAim / kGrowth);
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(steps) * pace));
+}
+
 /// launch(first, count) for steps [0, total), in slices that end within about 50 ms each, with a look at the control
 /// after each: `guess` is the first slice, from then on what the last one took decides. A whole that fits the guess is
 /// launched at once and not waited for. Returns the steps that were launched: fewer only if the control stopped.
 template <class Launch>
 std::uint64_t in_slices(Batch& batch, std::uint64_t total, std::uint64_t guess, Control& control, Launch launch) {
-  constexpr double kAim = 0.02, kGrowth = 4;
   std::uint64_t done = 0, slice = std::max<std::uint64_t>(1, guess);
   while (done < total) {
     const std::uint64_t count = std::min(slice, total - done);
@@ -116,10 +122,22 @@ std::uint64_t in_slices(Batch& batch, std::uint64_t total, std::uint64_t guess, 
     if (done == total) break;
     batch.wait();
     if (control.stop()) break;
-    const double pace = kAim / std::max(control.seconds() - begin, kAim / kGrowth);
-    slice = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(count) * pace));
+    slice = next_slice(count, control.seconds() - begin);
   }
   return done;
+}
+
+/// The same for work whose end only the device knows: launch(steps) waits, and returns true once all is done. False if
+/// the control stopped before that.
+template <class Launch>
+bool until_done(std::uint64_t guess, Control& control, Launch launch) {
+  std::uint64_t slice = std::max<std::uint64_t>(1, guess);
+  for (;;) {
+    const double begin = control.seconds();
+    if (launch(slice)) return true;
+    if (control.stop()) return false;
+    slice = next_slice(slice, control.seconds() - begin);
+  }
 }
 
 }  // namespace isinglass::cuda

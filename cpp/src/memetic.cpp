@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "isinglass/parallel.hpp"
+#include "isinglass/pools.hpp"
 #include "isinglass/random.hpp"
 #include "isinglass/replicas.hpp"
 #include "isinglass/schedule.hpp"
@@ -16,50 +17,8 @@
 namespace isinglass {
 namespace {
 
-// Reads that are annealed for each member of a pool; a number of its own, whatever a vector holds.
-constexpr std::size_t kReadsPerMember = 2;
 constexpr std::size_t kAttemptsPerSlice = std::size_t{1} << 18;
-// Later pools anneal longer, up to so many times: what the first ones did not find is worth it.
-constexpr std::uint64_t kMostSweeps = 80;
-// Couplings, by variables, that may be looked at to group what two states differ in.
-constexpr std::size_t kGroupingWork = 128;
-// Later pools are larger by the numbers of Luby, up to so many times.
-constexpr std::uint64_t kMostEffort = 8;
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-
-struct Member {
-  std::int64_t energy;
-  Words words;
-  std::size_t slot;  // of the searcher
-  bool set;          // the slot holds it
-
-  bool operator<(const Member& other) const {
-    return energy != other.energy ? energy < other.energy : words < other.words;
-  }
-};
-
-/// Times a constant: 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... Whatever effort a model needs, a share of about 1 / log of all
-/// work goes to pools of that effort (M. Luby, A. Sinclair and D. Zuckerman 1993, "Optimal speedup of Las Vegas
-/// algorithms").
-std::uint64_t luby(std::uint64_t k) {
-  for (++k;;) {
-    std::uint64_t power = 1;
-    while ((power << 1) - 1 < k) power <<= 1;
-    if ((power << 1) - 1 == k) return power;
-    k -= power - 1;
-  }
-}
-
-struct Pool {
-  std::size_t size = 0;         // of members, once it is full
-  std::vector<Member> members;  // by energy, then bits
-  std::vector<std::int64_t> trace;
-  std::uint64_t children = 0, moves = 0;
-  bool target_reached = false;
-  bool whole = false;
-
-  std::int64_t best() const { return members.front().energy; }
-};
 
 /// Groups of variables in which two states differ, such that strong couplings are within groups: a state that takes
 /// whole groups from the one and the rest from the other breaks few of them. With all couplings, groups do not see each
@@ -72,7 +31,7 @@ class Clusters {
     const SparseRows& rows = qubo_.sparse_rows();
     std::size_t couplings = 0;
     for (std::int32_t i : differing) couplings += static_cast<std::size_t>(rows.start[at(i) + 1] - rows.start[at(i)]);
-    return couplings <= kGroupingWork * qubo_.size();
+    return couplings <= PoolPlan::kGroupingWork * qubo_.size();
   }
 
   /// Joined by the strongest couplings between them, ties by the hash: `quarters` for every four variables, 0: by all.
@@ -143,20 +102,17 @@ class Memetic {
         options_(options),
         control_(control),
         n_(qubo.size()),
-        target_(integer_target(qubo, options.target_energy)),
-        anneal_layout_(choose_layout(qubo, kReadsPerMember * options.pool_size)),
+        plan_(qubo, options),
+        anneal_layout_(choose_layout(qubo, PoolPlan::kReadsPerMember * options.pool_size)),
         tabu_layout_(choose_tabu_layout(qubo)),
-        tenure_(options.tenure) {
-    sweeps_ = std::min(n_ + n_ / 3 + 1, std::max<std::size_t>(200, n_ / 5 + 100));
-    patience_ = options.patience > 0 ? options.patience : n_ + 50;
-  }
+        tenure_(options.tenure) {}
 
   Layout layout() const { return tabu_layout_; }
 
   /// Pool number p; it ends early when the control stops or a pool of a lower number has reached the target.
   Pool run(std::size_t p) {
     Pool pool;
-    pool.size = options_.pool_size * std::min(luby(p), kMostEffort);
+    pool.size = plan_.size(p);
     auto searcher = take(pool.size + 1);
     fill(p, pool, *searcher);
     breed(p, pool, *searcher);
@@ -188,15 +144,13 @@ class Memetic {
   bool stop(std::size_t p) { return first_hit_.load(std::memory_order_relaxed) < p || control_.stop(); }
 
   Window window(std::size_t p) {
-    // What few variables hide is mostly found in less time than a probe takes, over the range that it would look at.
-    constexpr std::size_t kWorthProbing = 64;
-    if (p == 0 && n_ < kWorthProbing) return wide_window(qubo_);
+    if (!plan_.probed(p)) return wide_window(qubo_);
     std::call_once(probed_, [this] { window_ = probe_window(qubo_); });
     return window_;
   }
 
   void fill(std::size_t p, Pool& pool, Tabu& searcher) {
-    const auto sweeps = static_cast<std::uint32_t>(sweeps_ * std::min<std::uint64_t>(1 + 2 * p, kMostSweeps));
+    const std::uint32_t sweeps = plan_.sweeps(p);
     const Window range = window(p);
     std::vector<float> t2(sweeps, 0);
     if (range.hot > 0) {
@@ -212,7 +166,7 @@ class Memetic {
       }
     }
     std::vector<std::uint8_t> states(step * n_);
-    const std::size_t reads = kReadsPerMember * pool.size;
+    const std::size_t reads = PoolPlan::kReadsPerMember * pool.size;
     for (std::size_t first = 0; first < reads && (first == 0 || !stop(p)); first += step) {
       const std::size_t count = std::min(step, reads - first);
       Replicas replicas(qubo_, anneal_layout_, options_.seed, (std::uint64_t{p} << 32) + first, count);
@@ -249,19 +203,17 @@ class Memetic {
 
   void note(Pool& pool) {
     if (options_.trace) pool.trace.push_back(pool.best());
-    pool.target_reached = pool.best() <= target_;
+    pool.target_reached = pool.best() <= plan_.target();
   }
 
   void breed(std::size_t p, Pool& pool, Tabu& searcher) {
-    const std::size_t limit = options_.generations > 0 ? options_.generations : kNoLimit;
     const ReadKey crossing = read_key(options_.seed ^ stream::crossover, p);
     const ReadKey holding = read_key(options_.seed ^ stream::tenure, p);
     std::size_t free_slot = pool.size, failures = 0;
     Member child{0, Words(words_of(n_)), 0, false};
     std::vector<Member>& members = pool.members;
     Clusters clusters(qubo_);
-    while (pool.children < limit && !pool.target_reached) {
-      if (options_.generations == 0 && failures >= 2 * pool.size) break;
+    while (pool.children < plan_.most_children() && failures < plan_.most_failures(pool.size) && !pool.target_reached) {
       if (stop(p)) return;
       const auto generation = static_cast<std::uint32_t>(pool.children++);
       const SweepKey key = sweep_key(crossing, generation);
@@ -274,7 +226,8 @@ class Memetic {
       parent.set = true;
       searcher.copy(free_slot, parent.slot);
       cross(searcher, free_slot, parent, other, key, clusters);
-      child.energy = searcher.search(free_slot, sweep_key(holding, generation), patience_, kNoLimit, target_, control_);
+      child.energy = searcher.search(free_slot, sweep_key(holding, generation), plan_.patience(), kNoLimit,
+                                     plan_.target(), control_);
       searcher.words(free_slot, child.words.data());
       child.slot = free_slot;
       child.set = true;
@@ -338,10 +291,9 @@ class Memetic {
   const MemeticOptions& options_;
   Control& control_;
   const std::size_t n_;
-  const std::int64_t target_;
+  const PoolPlan plan_;
   const Layout anneal_layout_, tabu_layout_;
   const Tenure tenure_;
-  std::uint64_t sweeps_, patience_;
   std::once_flag probed_;
   Window window_;
   std::atomic<std::size_t> first_hit_{std::numeric_limits<std::size_t>::max()};
@@ -349,82 +301,17 @@ class Memetic {
   std::vector<std::unique_ptr<Tabu>> idle_;
 };
 
-/// The best distinct states of all pools.
-class Elite {
- public:
-  explicit Elite(std::size_t keep) : keep_(keep) {}
-
-  void add(std::vector<Member>& members) {
-    std::vector<Member> merged;
-    std::merge(std::make_move_iterator(best_.begin()), std::make_move_iterator(best_.end()),
-               std::make_move_iterator(members.begin()), std::make_move_iterator(members.end()),
-               std::back_inserter(merged));
-    const auto same = [](const Member& a, const Member& b) { return a.words == b.words; };
-    merged.erase(std::unique(merged.begin(), merged.end(), same), merged.end());
-    if (merged.size() > keep_) merged.resize(keep_);
-    best_ = std::move(merged);
-  }
-  const std::vector<Member>& members() const { return best_; }
-
-  /// Adds neighbours by one flip while they belong among the best.
-  void widen(const Qubo& qubo) {
-    std::vector<Member>& best = best_;
-    for (Member& member : best) member.set = false;  // from here on: its neighbours have been looked at
-    for (auto next = best.begin(); next != best.end();
-         next = std::find_if(best.begin(), best.end(), [](const Member& member) { return !member.set; })) {
-      next->set = true;
-      const Member centre = *next;
-      for (std::size_t i = 0; i < qubo.size(); ++i) {
-        Member neighbour{centre.energy + cost(qubo, centre.words, i), centre.words, 0, false};
-        neighbour.words[i / 32] ^= 1U << (i % 32);
-        const auto at = std::lower_bound(best.begin(), best.end(), neighbour);
-        if (at != best.end() && at->words == neighbour.words) continue;
-        if (at == best.end() && best.size() == keep_) continue;
-        best.insert(at, std::move(neighbour));
-        if (best.size() > keep_) best.pop_back();
-      }
-    }
-  }
-
- private:
-  static std::int64_t cost(const Qubo& qubo, const Words& words, std::size_t i) {
-    const auto on = [&](std::size_t j) { return words[j / 32] >> (j % 32) & 1; };
-    const SparseRows& rows = qubo.sparse_rows();
-    std::int64_t field = qubo.linear()[i];
-    for (std::int64_t k = rows.start[i]; k < rows.start[i + 1]; ++k) {
-      const Coupling& c = rows.entries[static_cast<std::size_t>(k)];
-      if (on(static_cast<std::size_t>(c.neighbour))) field += c.weight;
-    }
-    return on(i) ? -field : field;
-  }
-
-  std::size_t keep_;
-  std::vector<Member> best_;
-};
-
 }  // namespace
 
 MemeticResult memetic(const Qubo& qubo, const MemeticOptions& options, Control& control) {
   const double begin_seconds = control.seconds();
-  const std::size_t n = qubo.size();
-  MemeticResult result;
-  Reads& reads = result.reads;
   Memetic search(qubo, options, control);
-  reads.layout = search.layout();
-  const bool by_agreement = options.restarts == 0;
-  const bool by_clock = by_agreement && options.until > 0;
-  const std::size_t most = by_clock       ? std::numeric_limits<std::size_t>::max()
-                           : by_agreement ? kMostRestarts
-                                          : options.restarts;
-  Elite elite(options.keep);
-  std::vector<double>& trace = reads.trace;
-  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
-  std::uint64_t moves = 0;
-  std::size_t agreeing = 0;
+  Harvest harvest(qubo, options);
+  const std::size_t most = harvest.most();
   // Most runs that end by agreement end within a few pools.
   constexpr int kMostAhead = 4;
-  const auto threads = static_cast<std::size_t>(
-      std::max(1, by_agreement && !by_clock ? std::min(options.threads, kMostAhead) : options.threads));
+  const auto threads = static_cast<std::size_t>(std::max(
+      1, harvest.by_agreement() && !harvest.by_clock() ? std::min(options.threads, kMostAhead) : options.threads));
   bool done = false;
   for (std::size_t first = 0; !done && first < most;) {
     // A wave is as wide as the threads; pools are then taken in order, and what comes after the last one is forgotten.
@@ -436,44 +323,20 @@ MemeticResult memetic(const Qubo& qubo, const MemeticOptions& options, Control& 
       parallel_for(count, options.threads, control, [&](std::size_t k) { pools[k] = search.run(first + k); });
       if (first == 0 && pools[0].members.empty()) pools[0] = search.run(0);
     }
-    for (std::size_t k = 0; k < count && !done; ++k) {
-      Pool& pool = pools[k];
-      if (pool.members.empty()) break;  // stopped before it began
-      if (options.trace) {
-        for (std::int64_t energy : pool.trace) {
-          const double before = trace.empty() ? std::numeric_limits<double>::infinity() : trace.back();
-          trace.push_back(std::min(before, static_cast<double>(energy) / qubo.scale() + qubo.view().offset));
-        }
-      }
-      if (pool.best() < lowest) agreeing = 0;
-      if (pool.best() <= lowest) ++agreeing;
-      lowest = std::min(lowest, pool.best());
-      elite.add(pool.members);
-      moves += pool.moves;
-      result.children += pool.children;
-      reads.generations += pool.whole;
-      reads.target_reached = pool.target_reached;
-      done = pool.target_reached || !pool.whole || (by_agreement && !by_clock && agreeing == 2);
+    for (std::size_t k = 0; k < count && !harvest.done(); ++k) {
+      if (pools[k].members.empty()) break;  // stopped before it began
+      harvest.take(pools[k]);
     }
     first += count;
-    done |= control.stop();
+    done = harvest.done() || control.stop();
     if (options.report) {
-      control.report(by_clock ? std::min(1.0, (control.seconds() - begin_seconds) / options.until)
-                              : static_cast<double>(std::min(first, most)) / static_cast<double>(most));
+      control.report(harvest.by_clock() ? std::min(1.0, (control.seconds() - begin_seconds) / options.until)
+                                        : static_cast<double>(std::min(first, most)) / static_cast<double>(most));
     }
   }
-  if (options.widen) elite.widen(qubo);
-  reads.stopped = reads.target_reached ? StopReason::none : control.reason();
-  reads.count = elite.members().size();
-  reads.states.resize(reads.count * n);
-  reads.energies.resize(reads.count);
-  reads.flips = {moves};
-  for (std::size_t m = 0; m < reads.count; ++m) unpack(elite.members()[m].words.data(), n, reads.states.data() + m * n);
-  energies(qubo.view(), reads.states.data(), reads.count, reads.energies.data());
-  // An image that rounds may be off by its error: the caller's numbers decide.
-  reads.target_reached =
-      reads.target_reached && *std::min_element(reads.energies.begin(), reads.energies.end()) <= *options.target_energy;
-  reads.search_seconds = control.seconds() - begin_seconds;
+  MemeticResult result = harvest.finish(control.reason());
+  result.reads.layout = search.layout();
+  result.reads.search_seconds = control.seconds() - begin_seconds;
   return result;
 }
 

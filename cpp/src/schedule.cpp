@@ -48,10 +48,14 @@ double portable_exp(double x) {
   return std::ldexp(sum, static_cast<int>(k));
 }
 
+double geometric_ratio(double first, double last, std::size_t count) {
+  if (count < 2 || first == last) return 1;
+  return portable_exp((portable_log(last) - portable_log(first)) / static_cast<double>(count - 1));
+}
+
 std::vector<double> geometric(double first, double last, std::size_t count) {
   std::vector<double> values(count, first);
-  if (count < 2 || first == last) return values;
-  const double ratio = portable_exp((portable_log(last) - portable_log(first)) / static_cast<double>(count - 1));
+  const double ratio = geometric_ratio(first, last, count);
   for (std::size_t k = 1; k < count; ++k) values[k] = values[k - 1] * ratio;
   return values;
 }

@@ -15,6 +15,8 @@ double portable_exp(double x);
 
 /// `count` numbers from `first` to about `last` (both > 0), each the one before times a constant.
 std::vector<double> geometric(double first, double last, std::size_t count);
+/// That constant; 1 where all are equal.
+double geometric_ratio(double first, double last, std::size_t count);
 
 /// `count` inverse temperatures from `first` to `last`: by a constant factor (then both > 0), or by a constant step.
 enum class Spacing { geometric, linear };
