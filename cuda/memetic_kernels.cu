@@ -18,7 +18,7 @@ ISINGLASS_DEVICE void fill_pool(const FillArgs& args) {
   const FillTask task = args.tasks[block_index()];
   const PoolTask pool = args.pools[task.pool];
   const SmallModel model = args.models[pool.model];
-  WarpWalk<Row, kSlots> walk(rows_of<Row, kSlots>(model), model.linear, model.n);
+  WarpCosts<Row, kSlots> walk(rows_of<Row, kSlots>(model), model.linear, model.n);
   for (unsigned r = task.first + warp_index(); r < task.first + task.reads; r += warps_in_block()) {
     FillRead& read = args.reads[pool.first_read + r];
     std::uint32_t* const here = args.here + pool.first_read_word + std::size_t{kSlots} * r;
@@ -83,7 +83,7 @@ ISINGLASS_DEVICE std::uint32_t below(std::uint32_t bits, std::uint32_t count) {
 template <class Row, unsigned kSlots>
 class PoolBreeder {
  public:
-  ISINGLASS_DEVICE PoolBreeder(const BreedArgs& args, std::size_t index, WarpWalk<Row, kSlots>& walk,
+  ISINGLASS_DEVICE PoolBreeder(const BreedArgs& args, std::size_t index, WarpCosts<Row, kSlots>& walk,
                                std::int32_t largest_coupling, std::uint32_t* bins)
       : args_(args),
         task_(args.pools[index]),
@@ -245,7 +245,7 @@ class PoolBreeder {
 
   const BreedArgs& args_;
   const PoolTask task_;
-  WarpWalk<Row, kSlots>& walk_;
+  WarpCosts<Row, kSlots>& walk_;
   std::int32_t largest_coupling_;
   std::uint32_t* bins_;
   std::int64_t* energies_;
@@ -260,7 +260,7 @@ template <class Row, unsigned kSlots>
 ISINGLASS_DEVICE void breed_pools(const BreedArgs& args) {
   const BreedTask task = args.tasks[block_index()];
   const SmallModel model = args.models[args.pools[task.first].model];
-  WarpWalk<Row, kSlots> walk(rows_of<Row, kSlots>(model), model.linear, model.n);
+  WarpCosts<Row, kSlots> walk(rows_of<Row, kSlots>(model), model.linear, model.n);
   auto* const bins = shared_arena<std::uint32_t>(args.bins) + kWarp * warp_index();
   for (unsigned p = warp_index(); p < task.pools; p += warps_in_block()) {
     const std::size_t index = task.first + p;

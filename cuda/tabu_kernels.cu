@@ -9,7 +9,7 @@ ISINGLASS_DEVICE void search_reads(const TabuArgs& args) {
   const SmallModel model = args.models[task.model];
   const TabuRules rules = args.rules[task.model];
   const std::uint64_t seed = args.seeds[task.model];
-  WarpWalk<Row, kSlots> walk(rows_of<Row, kSlots>(model), model.linear, model.n);
+  WarpCosts<Row, kSlots> walk(rows_of<Row, kSlots>(model), model.linear, model.n);
   for (unsigned r = warp_index(); r < task.reads; r += warps_in_block()) {
     const std::size_t read = task.first_read + r, words = task.first_word + std::size_t{kSlots} * r;
     if (args.resume && args.ended[read] != 0) continue;

@@ -1,7 +1,7 @@
 // Sweeps of single flips by a warp, variable after variable as cpp/src/kernels/anneal_kernels.cpp makes them.
 #pragma once
 
-#include "warp_walk.hpp"
+#include "warp_costs.hpp"
 
 namespace isinglass::cuda {
 
@@ -19,7 +19,7 @@ ISINGLASS_DEVICE std::int32_t highest_limit(float t2) {
 template <class Row, unsigned kSlots>
 class WarpAnneal {
  public:
-  ISINGLASS_DEVICE WarpAnneal(WarpWalk<Row, kSlots>& walk, std::int64_t energy)
+  ISINGLASS_DEVICE WarpAnneal(WarpCosts<Row, kSlots>& walk, std::int64_t energy)
       : walk_(walk), energy_(energy), best_energy_(energy), best_(walk.bits()), flips_(0) {}
 
   /// One sweep; the best is the first of the lowest states that a sweep ended in.
@@ -80,7 +80,7 @@ class WarpAnneal {
     return flips_ != before;
   }
 
-  WarpWalk<Row, kSlots>& walk_;
+  WarpCosts<Row, kSlots>& walk_;
   std::int64_t energy_, best_energy_;
   std::uint32_t best_;
   std::uint64_t flips_;

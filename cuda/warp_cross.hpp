@@ -1,7 +1,7 @@
 // Two members of a pool crossed by a warp, as cpp/src/memetic.cpp crosses them.
 #pragma once
 
-#include "warp_walk.hpp"
+#include "warp_costs.hpp"
 
 namespace isinglass::cuda {
 
@@ -12,7 +12,7 @@ template <class Row, unsigned kSlots>
 class WarpCross {
  public:
   /// `bins`: 32 numbers of shared memory, this warp's own.
-  ISINGLASS_DEVICE WarpCross(WarpWalk<Row, kSlots>& walk, std::int32_t largest_coupling, std::uint32_t* bins)
+  ISINGLASS_DEVICE WarpCross(WarpCosts<Row, kSlots>& walk, std::int32_t largest_coupling, std::uint32_t* bins)
       : walk_(walk), largest_(largest_coupling), bins_(bins) {}
 
   /// The walk goes to the child of two states; its energy.
@@ -183,7 +183,7 @@ class WarpCross {
     }
   }
 
-  WarpWalk<Row, kSlots>& walk_;
+  WarpCosts<Row, kSlots>& walk_;
   std::int32_t largest_;
   std::uint32_t* bins_;
   SweepKey key_;

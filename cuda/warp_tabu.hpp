@@ -1,7 +1,7 @@
 // One-flip tabu search of a warp, move by move as cpp/src/kernels/tabu_kernels.cpp makes it.
 #pragma once
 
-#include "warp_walk.hpp"
+#include "warp_costs.hpp"
 
 namespace isinglass::cuda {
 
@@ -23,7 +23,7 @@ template <class Row, unsigned kSlots>
 class WarpTabu {
  public:
   /// Nothing is held; the best is where the walk stands.
-  ISINGLASS_DEVICE WarpTabu(WarpWalk<Row, kSlots>& walk, std::int64_t energy)
+  ISINGLASS_DEVICE WarpTabu(WarpCosts<Row, kSlots>& walk, std::int64_t energy)
       : walk_(walk), at_{energy, energy, 0, 0}, best_(walk.bits()) {
     ISINGLASS_UNROLL
     for (unsigned k = 0; k < kSlots; ++k) hold_[k] = 0;
@@ -86,7 +86,7 @@ class WarpTabu {
                        : kNoCost;
     const auto chosen = static_cast<std::uint32_t>(warp_lowest(claim));
     const bool pause = lowest == kNoCost;  // all are held
-    const unsigned variable = pause ? WarpWalk<Row, kSlots>::kStride : chosen >> 1;
+    const unsigned variable = pause ? WarpCosts<Row, kSlots>::kStride : chosen >> 1;
     const std::uint32_t draw = mix(keys.k0 + static_cast<std::uint32_t>(at_.moves) * kVariableStep, keys.k1);
     const std::uint32_t tenure =
         rules.tenure + static_cast<std::uint32_t>((static_cast<std::uint64_t>(draw) * rules.spread) >> 32);
@@ -110,7 +110,7 @@ class WarpTabu {
     return ++at_.since >= rules.patience;
   }
 
-  WarpWalk<Row, kSlots>& walk_;
+  WarpCosts<Row, kSlots>& walk_;
   TabuProgress at_;
   std::uint32_t best_;
   std::uint32_t hold_[kSlots];  // moves for which a variable is still held

@@ -1,6 +1,6 @@
-// One state of a small dense model in the registers of a warp: variable 32 k + lane is slot k of that lane, so the
-// state bits of a slot, voted on by the warp, are word k of the packed state. What annealing, tabu and memetic search
-// of small models are written in.
+// One state of a small dense model in the registers of a warp, as what every flip would cost: variable 32 k + lane is
+// slot k of that lane, so the state bits of a slot, voted on by the warp, are word k of the packed state. What tabu and
+// memetic search of small models are written in.
 #pragma once
 
 #include "kernel.hpp"
@@ -25,11 +25,11 @@ ISINGLASS_DEVICE const Row* rows_of(const SmallModel& model) {
 
 /// The couplings are whole rows of 32 * kSlots entries, zeros on the diagonal and beyond n.
 template <class Row, unsigned kSlots>
-class WarpWalk {
+class WarpCosts {
  public:
   static constexpr unsigned kStride = kWarp * kSlots;
 
-  ISINGLASS_DEVICE WarpWalk(const Row* rows, const std::int32_t* linear, unsigned n)
+  ISINGLASS_DEVICE WarpCosts(const Row* rows, const std::int32_t* linear, unsigned n)
       : rows_(rows + lane_index()), linear_(linear), n_(n) {}
 
   /// Goes to the state of these words (the same in every lane); its energy.
