@@ -138,7 +138,8 @@ class PolicyAdvice:
     lead : Interval
         The best mean less that one's. The level allows for all pairs of policies at this budget (Bonferroni).
     questions_needed : int or None
-        Where it cannot be told: about how many questions would show a difference that matters, with a power of 80 %.
+        Where it cannot be told: about how many questions would show the difference that was seen, or the least one that
+        matters, with a power of 80 %.
     """
 
     budget: int | None
@@ -460,13 +461,14 @@ def _reached(steps: Sequence[BudgetStep], by_budget: Mapping[int | None, PolicyA
 
 
 def _needed(differences: Floats, level: float) -> int:
-    """Questions that would show a mean difference that matters, by the normal approximation; at least `questions`."""
+    """Questions that would show a difference like this one, if it matters, by the normal approximation."""
     known = differences[~np.isnan(differences)]
     least = int(THRESHOLDS["questions"].value)
     if len(known) < 2:
         return least
     z = NormalDist().inv_cdf((1 + level) / 2) + _POWER
-    return max(least, ceil((z * float(known.std(ddof=1)) / THRESHOLDS["matters"].value) ** 2))
+    seen = max(THRESHOLDS["matters"].value, abs(float(known.mean())))
+    return max(least, ceil((z * float(known.std(ddof=1)) / seen) ** 2))
 
 
 def _above(interval: Interval, threshold: float) -> str:

@@ -56,4 +56,8 @@ def _diagnosed(record: Mapping[str, Any]) -> dict[str, Any]:
     question = {"answers": record.get("answers", []), "gold": record["gold"]}
     found = diagnose(context, question, names).as_dict()
     named = {name: value for name, value in found.items() if value is not None and name != "id"}
-    return named | {"all_gold_retrieved": all_gold_at(names, record["gold"], len(names))}
+    of_retrieval = {
+        "gold_documents": len(record["gold"]),
+        "all_gold_retrieved": all_gold_at(names, record["gold"], len(names)),
+    }
+    return named | of_retrieval

@@ -94,6 +94,7 @@ function plainWords(tag, className, text, limit = 300) {
 }
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
+const questionsOf = (n) => `${n.toLocaleString("en")} question${n === 1 ? "" : "s"}`;
 const decimals = (value, digits) => (value === null || value === undefined ? "–" : value.toFixed(digits));
 const results = (policy) => data.results[policy][state.budget];
 const budgetName = (budget) => (budget === null ? "no limit" : budget.toLocaleString("en"));
@@ -146,8 +147,8 @@ function curve(chart, width) {
   const points = chart.points.flat().filter(Boolean);
   let low = Math.min(...points.map((point) => point[1]));
   let high = Math.max(...points.map((point) => point[2]));
-  const room = (high - low || 0.1) * 0.05;
-  [low, high] = [Math.max(0, low - room), high + room];
+  const room = Math.max(0.05 * (high - low), 0.05 - (high - low) / 2); // a flat curve is drawn flat
+  [low, high] = [Math.max(0, low - room), Math.min(1, high + room)];
   const [first, last] = [budgets[0][0], budgets[budgets.length - 1][0]];
   const x = (budget) => left + ((width - left - right) * (budget - first)) / (last - first || 1);
   const y = (value) => top + (height - top - bottom) * (1 - (value - low) / (high - low));
@@ -262,7 +263,7 @@ function showFunnel() {
       if (!asked.length) return;
       const row = make("tr", policy === state.a ? "is-a" : "is-b");
       if (at === 0) {
-        const cell = make("th", "bucket", bucket, make("small", "", `${asked.length.toLocaleString("en")} questions`));
+        const cell = make("th", "bucket", bucket, make("small", "", questionsOf(asked.length)));
         cell.scope = "rowgroup";
         cell.rowSpan = pair.length;
         row.append(cell);
@@ -340,7 +341,7 @@ function refresh() {
   });
   state.shown = found.map(([, i]) => i);
   const [shown, all] = [state.shown.length, data.questions.id.length];
-  $("count").textContent = shown === all ? `${all.toLocaleString("en")} questions` : `${shown.toLocaleString("en")} of ${all.toLocaleString("en")} questions`;
+  $("count").textContent = shown === all ? questionsOf(all) : `${shown.toLocaleString("en")} of ${questionsOf(all)}`;
   drawList();
 }
 
