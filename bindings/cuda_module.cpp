@@ -17,6 +17,7 @@ namespace py = pybind11;
 namespace isinglass {
 
 void register_cuda_evidence(py::module_& m);
+void register_cuda_packing(py::module_& m);
 
 }  // namespace isinglass
 
@@ -73,6 +74,7 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
       },
       py::arg("device"));
   isinglass::register_cuda_evidence(m);
+  isinglass::register_cuda_packing(m);
 #if defined(ISINGLASS_EMULATED)
   register_emulation(m);
 #endif

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,69 +12,14 @@
 
 #include "arrays.hpp"
 #include "controlled.hpp"
-#include "isinglass/embeddings.hpp"
-#include "isinglass/greedy.hpp"
 #include "isinglass/packing_exact.hpp"
 #include "isinglass/parallel.hpp"
 #include "isinglass/sharded.hpp"
 #include "isinglass/stochastic.hpp"
+#include "packing_handle.hpp"
 
 namespace isinglass {
 namespace {
-
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-
-/// A packing problem together with the NumPy arrays that it views. What takes a while to make of them is made by the
-/// first call that needs it, under that call's control, and kept unless that stopped it.
-class PackingHandle {
- public:
-  std::vector<py::object> owners;
-  PackingView view;
-  const float* rows = nullptr;  // of embeddings, (view.n, dimension)
-  std::size_t dimension = 0;
-  std::optional<std::span<const std::int32_t>> sample;  // of their columns
-  bool stores_similarity = false;                       // makes the matrix that they mean
-  int threads = 1;
-
-  std::size_t size() const { return view.n; }
-  bool is_small() const { return rows == nullptr && view.n <= kSmall; }
-
-  /// Never with the GIL held, unless the problem is small: another thread may be at it, and wait for the GIL.
-  std::shared_ptr<const PackingProblem> problem(Control* control) const {
-    const std::lock_guard lock(mutex_);
-    if (made_) return made_;
-    Control unwatched(kNoLimit);
-    Control& watch = control != nullptr ? *control : unwatched;
-    PackingView complete = view;
-    if (rows != nullptr && !matrix_) {
-      if (!embeddings_) {
-        embeddings_ = sample ? std::make_unique<Embeddings>(rows, view.n, dimension, *sample)
-                             : std::make_unique<Embeddings>(rows, view.n, dimension);
-      }
-      if (stores_similarity) {
-        auto matrix = std::make_unique_for_overwrite<float[]>(view.n * view.n);
-        embeddings_->matrix(matrix.get(), threads, watch);
-        if (watch.reason() == StopReason::none) matrix_ = std::move(matrix);
-      }
-    }
-    if (matrix_) {
-      complete.similarity = matrix_.get();
-    } else {
-      complete.embeddings = embeddings_.get();
-    }
-    auto problem = std::make_shared<const PackingProblem>(complete, threads, &watch);
-    if (!problem->unfinished()) made_ = problem;
-    return problem;
-  }
-
- private:
-  static constexpr std::size_t kSmall = 2048;
-
-  mutable std::mutex mutex_;
-  mutable std::unique_ptr<Embeddings> embeddings_;
-  mutable std::unique_ptr<float[]> matrix_;
-  mutable std::shared_ptr<const PackingProblem> made_;
-};
 
 template <class T>
 CsrView<T> csr_view(const OptionalArray<std::int64_t>& row_start, const OptionalArray<std::int32_t>& column,
@@ -165,26 +109,6 @@ template <class Use>
 auto with_problem(const PackingHandle& handle, double time_limit, const py::object& progress, Use use) {
   return controlled(time_limit, progress, [&](Control& control) { return use(*handle.problem(&control), control); });
 }
-
-/// Answers of one native batch, read by column or one by one.
-struct PackingBatch {
-  std::vector<Packing> packings;
-
-  template <class T, class Value>
-  py::array_t<T> column(Value value) const {
-    std::vector<T> values;
-    values.reserve(packings.size());
-    for (const Packing& packing : packings) values.push_back(value(packing));
-    return to_array<T>(values);
-  }
-  /// The rows of all answers, one after another.
-  template <class T, class Row>
-  py::array_t<T> joined(Row row) const {
-    std::vector<T> values;
-    for (const Packing& packing : packings) values.insert(values.end(), row(packing).begin(), row(packing).end());
-    return to_array<T>(values);
-  }
-};
 
 const char* status_name(const Packing& packing) {
   constexpr double kProved = 1e-12;  // relative: bounds carry slack for rounding

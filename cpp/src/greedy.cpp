@@ -69,9 +69,7 @@ class Run {
     start(kNone);
     first_pass();
     run_greedy();
-    online_bound();
-    // Of longer runs the bound where the gains were refreshed is nearly always the better one.
-    if (w_.values.size() <= 2 * kRefreshAfter) online_bound_at_start();
+    online_bounds_at_ends();
     if (options_.plus_max) {
       improve_by_max();
     } else {
@@ -87,6 +85,32 @@ class Run {
     certify(out);
     out.gain_evaluations = evaluations_;
     out.stopped = control_.reason();
+    return out;
+  }
+
+  Packing adopt(GreedyTrace& trace) {
+    bound_.value = kInfinity;
+    complete_ = true;
+    any_eligible_ = !problem_.eligible_items().empty();
+    w_.knapsack.reset(problem_);
+    const auto restore = [&](const GreedyTrace::State& state) {
+      value_ = state.value;
+      w_.gain.assign(state.gain.begin(), state.gain.end());
+    };
+    restore(trace.states.front());
+    w_.first_gain.assign(w_.gain.begin(), w_.gain.end());
+    w_.values.assign(trace.picks + 1, value_);
+    for (std::size_t k = 1; k + 1 < trace.states.size(); ++k) {
+      restore(trace.states[k]);
+      online_bound();
+    }
+    restore(trace.states.back());
+    online_bounds_at_ends();
+    Packing out;
+    out.selection = std::move(trace.selection);
+    out.gains = std::move(trace.gains);
+    certify(out);
+    out.gain_evaluations = trace.gain_evaluations;
     return out;
   }
 
@@ -479,6 +503,12 @@ class Run {
     if (timed()) bound_seconds_ += control_.seconds() - begin;
   }
 
+  void online_bounds_at_ends() {
+    online_bound();
+    // Of longer runs the bound where the gains were refreshed is nearly always the better one.
+    if (w_.values.size() <= 2 * kRefreshAfter) online_bound_at_start();
+  }
+
   void online_bound_at_start() {
     if (complete_) lower_bound_to(w_.values.front() + knapsack(w_.first_gain));
   }
@@ -548,6 +578,11 @@ Packing greedy(const PackingProblem& problem, const GreedyOptions& options, Cert
   }
   thread_local Workspace workspace;
   return Run(problem, options, certificate, control, workspace).solve();
+}
+
+Packing answer_of(const PackingProblem& problem, GreedyTrace trace, CertificateLevel certificate, Control& control) {
+  thread_local Workspace workspace;
+  return Run(problem, {}, certificate, control, workspace).adopt(trace);
 }
 
 }  // namespace isinglass

@@ -14,40 +14,6 @@ namespace {
 
 double ratio_or_zero(double weight, double normaliser) { return normaliser > 0 ? weight / normaliser : 0; }
 
-/// Adds `value` to a non-overlapping expansion, exactly (Shewchuk 1997, "Adaptive precision floating-point
-/// arithmetic").
-void grow_expansion(std::vector<double>& partials, double value) {
-  std::size_t kept = 0;
-  for (double partial : partials) {
-    if (std::fabs(value) < std::fabs(partial)) std::swap(value, partial);
-    const double high = value + partial;
-    const double low = partial - (high - value);
-    if (low != 0) partials[kept++] = low;
-    value = high;
-  }
-  partials.resize(kept);
-  partials.push_back(value);
-}
-
-/// The double nearest to an expansion's exact sum, ties to even.
-double rounded(const std::vector<double>& partials) {
-  if (partials.empty()) return 0;
-  std::size_t k = partials.size();
-  double high = partials[--k], low = 0;
-  while (k > 0) {
-    const double x = high, y = partials[--k];
-    high = x + y;
-    low = y - (high - x);
-    if (low != 0) break;
-  }
-  // `low` lost to rounding: what is still below it decides a tie.
-  if (k > 0 && ((low < 0 && partials[k - 1] < 0) || (low > 0 && partials[k - 1] > 0))) {
-    const double twice = low * 2, x = high + twice;
-    if (twice == x - high) high = x;
-  }
-  return high;
-}
-
 }  // namespace
 
 PackingProblem::PackingProblem(const PackingView& view, int threads, Control* control) : view_(view) {
@@ -513,30 +479,29 @@ void PackingState::add(Item item) {
 }
 
 bool Purse::fits_exactly(Item item) const {
-  std::vector<double> with = partials_;
-  grow_expansion(with, view_->costs[static_cast<std::size_t>(item)]);
-  return rounded(with) <= view_->budget;
+  Expansion with = spent_;
+  with.add(view_->costs[static_cast<std::size_t>(item)]);
+  return with.rounded() <= view_->budget;
 }
 
 void Purse::spend(Item item) {
   const auto i = static_cast<std::size_t>(item);
   if (view_->integer_costs.empty()) {
-    grow_expansion(partials_, view_->costs[i]);
+    spent_.add(view_->costs[i]);
   } else {
     integer_left_ -= view_->integer_costs[i];
   }
 }
 
 Spending spending(const PackingView& view, std::span<const Item> selection) {
-  thread_local std::vector<double> partials;
-  partials.clear();
+  Expansion spent;
   std::int64_t integer_spent = 0;
   for (Item item : selection) {
-    grow_expansion(partials, view.costs[static_cast<std::size_t>(item)]);
+    spent.add(view.costs[static_cast<std::size_t>(item)]);
     if (!view.integer_costs.empty()) integer_spent += view.integer_costs[static_cast<std::size_t>(item)];
   }
   Spending result;
-  result.cost = rounded(partials);
+  result.cost = spent.rounded();
   result.within_budget = view.integer_costs.empty() ? result.cost <= view.budget : integer_spent <= view.integer_budget;
   return result;
 }

@@ -1,6 +1,7 @@
 // Lazy density greedy and Greedy+Max.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "isinglass/bounds.hpp"
@@ -49,5 +50,23 @@ void recount(const PackingProblem& problem, Packing& packing);
 /// `polish`; never below the plain answer.
 Packing greedy(const PackingProblem& problem, const GreedyOptions& options, CertificateLevel certificate,
                Control& control);
+
+/// What a run of the same algorithm that was made elsewhere, on a device, leaves.
+struct GreedyTrace {
+  /// F of the greedy set at some size, and the newest known gain of each item then: 0 of what is in the set or may not
+  /// be picked, padded with zeros to a multiple of 16.
+  struct State {
+    double value;
+    std::span<const double> gain;
+  };
+  std::vector<State> states;  // with none picked, at every doubling from 4 picks on, and at the end
+  std::size_t picks = 0;      // of the greedy set
+  std::size_t gain_evaluations = 0;
+  std::vector<Item> selection;  // the answer, in order of choice, pinned items first
+  std::vector<double> gains;
+};
+
+/// The answer of such a run, with the certificate that `greedy` would give it.
+Packing answer_of(const PackingProblem& problem, GreedyTrace trace, CertificateLevel certificate, Control& control);
 
 }  // namespace isinglass

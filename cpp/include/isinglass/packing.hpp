@@ -9,6 +9,7 @@
 #include "isinglass/aligned.hpp"
 #include "isinglass/control.hpp"
 #include "isinglass/embeddings.hpp"
+#include "isinglass/expansion.hpp"
 
 namespace isinglass {
 
@@ -201,7 +202,7 @@ class Purse {
   void reset(const PackingProblem& problem) {
     view_ = &problem.view();
     integer_left_ = view_->integer_budget;
-    partials_.clear();
+    spent_.clear();
   }
   bool fits(Item item) const {
     return view_->integer_costs.empty() ? fits_exactly(item)
@@ -215,7 +216,7 @@ class Purse {
 
   const PackingView* view_ = nullptr;
   std::int64_t integer_left_ = 0;
-  std::vector<double> partials_;  // non-overlapping expansion of the exact sum, where costs are no integers
+  Expansion spent_;  // where costs are no integers
 };
 
 /// F(selection) from the caller's arrays, by the definition of each term and without any running state: the check of

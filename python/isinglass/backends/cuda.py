@@ -7,12 +7,12 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from isinglass.backends import Availability, cuda_evidence
+from isinglass.backends import Availability, cuda_evidence, cuda_packing
 
 _MODULE = "isinglass._cuda"
 
-RUNNERS: dict[tuple[type, str], Any] = {**cuda_evidence.RUNNERS}
-BATCH_RUNNERS: dict[tuple[type, str], Any] = {**cuda_evidence.BATCH_RUNNERS}
+RUNNERS: dict[tuple[type, str], Any] = {**cuda_evidence.RUNNERS, **cuda_packing.RUNNERS}
+BATCH_RUNNERS: dict[tuple[type, str], Any] = {**cuda_evidence.BATCH_RUNNERS, **cuda_packing.BATCH_RUNNERS}
 
 
 @lru_cache(maxsize=1)

@@ -31,7 +31,7 @@ def availability() -> Availability:
     return Availability(True, None, f"cpu ({_core.isa()})")
 
 
-class _PackingResult(Result):
+class PackingResult(Result):
     """A packing result whose parts are made when they are looked at: a solve takes less time than all of them."""
 
     _problem: PackingProblem
@@ -39,6 +39,8 @@ class _PackingResult(Result):
     _plan: Plan
     _tight: bool
     _seed: int | None = None
+    _device: str = "cpu"
+    _instruction_set: str | None = None  # of a device; None: that of the kernels
 
     @cached_property
     def selection(self) -> NDArray[np.int64]:  # type: ignore[override]
@@ -84,8 +86,8 @@ class _PackingResult(Result):
             "method": plan.method,
             "chosen_by": plan.chosen_by,
             "backend": plan.backend,
-            "device": "cpu",
-            "instruction_set": self._packing.instruction_set,
+            "device": self._device,
+            "instruction_set": self._instruction_set or self._packing.instruction_set,
             "seed": self._seed,
             "options": {**plan.options, "certificate": "tight" if self._tight else "fast"},
             "version": __version__,
@@ -119,7 +121,7 @@ def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
         request.progress,
         *deeper,
     )
-    return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight)
+    return PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight)
 
 
 _NODE_LIMIT = 1_000_000
@@ -134,7 +136,7 @@ def _exact(problem: PackingProblem, plan: Plan, request: Request) -> Result:
         request.threads or _core.available_cores(),
         request.progress,
     )
-    return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=True)
+    return PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=True)
 
 
 def _stochastic(problem: PackingProblem, plan: Plan, request: Request) -> Result:
@@ -147,7 +149,7 @@ def _stochastic(problem: PackingProblem, plan: Plan, request: Request) -> Result
         request.time_limit,
         request.progress,
     )
-    return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight, _seed=seed)
+    return PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight, _seed=seed)
 
 
 def _sharded(problem: PackingProblem, plan: Plan, request: Request) -> Result:
@@ -165,21 +167,35 @@ def _sharded(problem: PackingProblem, plan: Plan, request: Request) -> Result:
         request.progress,
     )
     plan = replace(plan, options={**plan.options, "shards": shards})
-    return _PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight, _seed=seed)
+    return PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight, _seed=seed)
 
 
-class _PackingBatch(Results):
+class PackingBatch(Results):
     """The answers of one native batch: columns come from it whole, a `Result` is made when it is indexed."""
 
-    def __init__(self, problems: Sequence[PackingProblem], batch: _core.PackingBatch, plan: Plan, tight: bool) -> None:
+    def __init__(
+        self,
+        problems: Sequence[PackingProblem],
+        batch: _core.PackingBatch,
+        plan: Plan,
+        tight: bool,
+        device: str = "cpu",
+        instruction_set: str | None = None,
+    ) -> None:
         self._problems, self._batch, self._plan, self._tight = problems, batch, plan, tight
+        self._device, self._instruction_set = device, instruction_set
 
     def __len__(self) -> int:
         return len(self._batch)
 
     def _at(self, index: int) -> Result:
-        return _PackingResult(
-            _problem=self._problems[index], _packing=self._batch[index], _plan=self._plan, _tight=self._tight
+        return PackingResult(
+            _problem=self._problems[index],
+            _packing=self._batch[index],
+            _plan=self._plan,
+            _tight=self._tight,
+            _device=self._device,
+            _instruction_set=self._instruction_set,
         )
 
     @cached_property
@@ -223,7 +239,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
         first.progress,
         plan.options["effort"] == "high",
     )
-    return _PackingBatch(problems, batch, plan, first.tight)
+    return PackingBatch(problems, batch, plan, first.tight)
 
 
 RUNNERS: dict[tuple[type, str], Any] = {

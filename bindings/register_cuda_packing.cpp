@@ -1,0 +1,35 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <vector>
+
+#include "controlled.hpp"
+#include "isinglass/parallel.hpp"
+#include "packing.hpp"
+#include "packing_handle.hpp"
+
+namespace isinglass {
+
+void register_cuda_packing(py::module_& m) {
+  m.def(
+      "pack_many",
+      [](const std::vector<const PackingHandle*>& handles, bool plus_max, bool tight, int device, int threads,
+         double time_limit, const py::object& progress) {
+        return controlled(time_limit, progress, [&](Control& control) {
+          std::vector<std::shared_ptr<const PackingProblem>> held(handles.size());
+          Control unwatched(kNoLimit);
+          parallel_for(handles.size(), threads, unwatched,
+                       [&](std::size_t i) { held[i] = handles[i]->problem(nullptr); });
+          std::vector<const PackingProblem*> problems;
+          for (const auto& problem : held) problems.push_back(problem.get());
+          const CertificateLevel level = tight ? CertificateLevel::tight : CertificateLevel::fast;
+          return PackingBatch{cuda::pack(
+              problems, {.plus_max = plus_max, .certificate = level, .device = device, .threads = threads}, control)};
+        });
+      },
+      py::arg("problems"), py::arg("plus_max"), py::arg("tight"), py::arg("device"), py::arg("threads"),
+      py::arg("time_limit"), py::arg("progress"));
+}
+
+}  // namespace isinglass
