@@ -40,36 +40,3 @@ def bench_exact(benchmark: Any, backend: str, n: int, budget: int) -> None:
     problem.core()
     result = benchmark.pedantic(lambda: ig.solve(problem, "exact", backend, time_limit=20), rounds=2)
     assert result.status == "optimal"
-
-
-def embedded(n: int, dimension: int) -> dict[str, Any]:
-    """Arguments of a problem from embeddings in fifty clusters, with the other terms of `packing_arrays`."""
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(50, dimension))
-    return {
-        "costs": rng.integers(3, 40, n),
-        "relevance": rng.random(n),
-        "coverage": rng.random((n, 8)) < 0.3,
-        "groups": rng.integers(0, max(1, n // 3), n),
-        "embeddings": (rng.normal(size=(n, dimension)) + centres[rng.integers(0, 50, n)]).astype(np.float32),
-    }
-
-
-@pytest.mark.parametrize(("n", "dimension", "budget"), [(60, 384, 160), (2000, 320, 1024), (10_000, 320, 1024)])
-def bench_from_embeddings(benchmark: Any, backend: str, n: int, dimension: int, budget: int) -> None:
-    """From arrays to the answer, the problem's checks included, on one core."""
-    benchmark.group = f"from embeddings n={n} d={dimension} budget={budget}"
-    arrays = embedded(n, dimension)
-    tight = "tight" if n <= 200 else "fast"
-
-    def run() -> ig.Result:
-        problem = ig.PackingProblem(budget=budget, **arrays)
-        problem.core(threads=1)
-        return ig.solve(problem, backend=backend, certificate=tight, threads=1)
-
-    result = benchmark.pedantic(run, rounds=200 if n <= 200 else 2, warmup_rounds=1 if n <= 200 else 0)
-    assert result.certificate.feasible
-    assert result.certificate.gap < 0.35
-    problem = ig.PackingProblem(budget=budget, **arrays)
-    benchmark.extra_info["bytes"] = problem.working_bytes
-    assert n <= 2048 or problem.working_bytes < n * n

@@ -323,6 +323,16 @@ void register_packing(py::module_& m) {
       },
       py::arg("problem"), py::arg("shards"), py::arg("seed"), py::arg("threads"), py::arg("tight"),
       py::arg("time_limit"), py::arg("progress"));
+  m.def(
+      "first_unmirrored",
+      [](const Array<std::int64_t>& row_start, const Array<std::int32_t>& column, const Array<float>& value,
+         double tolerance) {
+        const CsrView<float> matrix{vector_view(row_start, "row_start"), vector_view(column, "column"),
+                                    vector_view(value, "value")};
+        py::gil_scoped_release nogil;
+        return first_unmirrored(matrix, tolerance);
+      },
+      strict("row_start"), strict("column"), strict("value"), py::arg("tolerance"));
   m.def("bytes_of_sample_sums", &Embeddings::bytes_of_sample_sums, py::arg("n"), py::arg("columns"));
   m.def(
       "cosine_similarity",

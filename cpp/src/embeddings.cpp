@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kTile = Embeddings::kPanel * Embeddings::kPanel;
 constexpr std::size_t kItemsOfSum = 16384;  // of a sample's columns, that are summed together
-constexpr float kLeastEntry = 0x1p-60f;     // smaller entries count as 0: no product or sum is ever subnormal
 
 void accumulate(const float* tile, double* lanes) { packing_kernels().accumulate(tile, 1.0, lanes, kTile); }
 
@@ -24,18 +23,14 @@ double total_of(const double* lanes, std::size_t step) {
   return sum.total();
 }
 
-/// out[k step] = entry k of the unit row; returns whether the row has a direction.
-bool scale(const float* row, std::size_t d, float* out, std::size_t step) {
+/// The unit row, (d,); returns whether it has a direction.
+bool scale(const float* row, std::size_t d, float* out) {
   const double norm = std::sqrt(packing_kernels().dot(row, row, d));
   if (norm == 0) {
-    for (std::size_t k = 0; k < d; ++k) out[k * step] = 0;
+    std::fill_n(out, d, 0.0f);
     return false;
   }
-  const double factor = 1 / norm;
-  for (std::size_t k = 0; k < d; ++k) {
-    const auto entry = static_cast<float>(static_cast<double>(row[k]) * factor);
-    out[k * step] = std::fabs(entry) < kLeastEntry ? 0 : entry;
-  }
+  cosine_kernels().scaled(row, 1 / norm, d, out);
   return true;
 }
 
@@ -44,10 +39,8 @@ bool scale(const float* row, std::size_t d, float* out, std::size_t step) {
 static_assert(Embeddings::kPanel == kLanes);
 
 Embeddings::Embeddings(const float* rows, std::size_t n, std::size_t d)
-    : n_(n), d_(d), num_columns_(n), panels_(padded(n) * d, 0.0f), self_(padded(n), 0.0f) {
-  rows_ = rows;
-  for (std::size_t i = 0; i < n; ++i) place(i, i);
-  rows_ = nullptr;
+    : n_(n), d_(d), num_columns_(n), panels_(padded(n) * d), self_(padded(n), 0.0f) {
+  place(rows);
 }
 
 Embeddings::Embeddings(const float* rows, std::size_t n, std::size_t d, std::span<const std::int32_t> sample)
@@ -56,19 +49,37 @@ Embeddings::Embeddings(const float* rows, std::size_t n, std::size_t d, std::spa
       num_columns_(sample.size()),
       rows_(rows),
       sample_(sample.begin(), sample.end()),
-      panels_(padded(sample.size()) * d, 0.0f),
+      panels_(padded(sample.size()) * d),
       self_(padded(sample.size()), 0.0f) {
-  for (std::size_t c = 0; c < sample_.size(); ++c) place(static_cast<std::size_t>(sample_[c]), c);
+  place(rows);
 }
 
-void Embeddings::place(std::size_t item, std::size_t column) {
-  float* out = panels_.data() + (column / kPanel) * kPanel * d_ + column % kPanel;
-  self_[column] = scale(rows_ + item * d_, d_, out, kPanel) ? 1 : 0;
+/// Fills the panels: sixteen unit rows, transposed in squares that stay in the cache.
+void Embeddings::place(const float* rows) {
+  std::vector<float> units(kPanel * d_);
+  for (std::size_t p = 0; p < num_panels(); ++p) {
+    for (std::size_t c = 0; c < kPanel; ++c) {
+      const std::size_t column = p * kPanel + c;
+      if (column >= num_columns_) {
+        std::fill_n(units.data() + c * d_, d_, 0.0f);
+        continue;
+      }
+      const std::size_t item = sampled() ? static_cast<std::size_t>(sample_[column]) : column;
+      self_[column] = scale(rows + item * d_, d_, units.data() + c * d_) ? 1 : 0;
+    }
+    float* out = panels_.data() + p * kPanel * d_;
+    for (std::size_t first = 0; first < d_; first += kPanel) {
+      const std::size_t last = std::min(first + kPanel, d_);
+      for (std::size_t k = first; k < last; ++k) {
+        for (std::size_t c = 0; c < kPanel; ++c) out[k * kPanel + c] = units[c * d_ + k];
+      }
+    }
+  }
 }
 
 void Embeddings::unit(std::size_t item, float* out) const {
   if (sampled()) {
-    scale(rows_ + item * d_, d_, out, 1);
+    scale(rows_ + item * d_, d_, out);
     return;
   }
   const float* from = panel(item / kPanel) + item % kPanel;

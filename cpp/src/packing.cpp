@@ -16,6 +16,23 @@ double ratio_or_zero(double weight, double normaliser) { return normaliser > 0 ?
 
 }  // namespace
 
+std::int64_t first_unmirrored(const CsrView<float>& matrix, double tolerance) {
+  // Rows are visited in order, so what mirrors into a row comes in the order of its columns: one place a row is enough.
+  const std::size_t n = matrix.row_start.size() - 1;
+  std::vector<std::int64_t> next(matrix.row_start.begin(), matrix.row_start.end() - 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::int64_t k = matrix.row_start[i]; k < matrix.row_start[i + 1]; ++k) {
+      const auto at = static_cast<std::size_t>(k), j = static_cast<std::size_t>(matrix.column[at]);
+      const auto mirror = static_cast<std::size_t>(next[j]++);
+      if (next[j] > matrix.row_start[j + 1] || static_cast<std::size_t>(matrix.column[mirror]) != i ||
+          std::fabs(static_cast<double>(matrix.value[at]) - static_cast<double>(matrix.value[mirror])) > tolerance) {
+        return k;
+      }
+    }
+  }
+  return -1;
+}
+
 PackingProblem::PackingProblem(const PackingView& view, int threads, Control* control) : view_(view) {
   const std::size_t n = view.n;
   double largest_gain = 0;  // of any item, summed over the terms: what rounding errors are relative to

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "isinglass/cosine_kernels.hpp"
 #include "isinglass/greedy.hpp"
 #include "isinglass/packing_kernels.hpp"
 #include "isinglass/random.hpp"
@@ -75,6 +76,33 @@ Packing run(const PackingProblem& problem, bool plus_max, CertificateLevel level
 }
 
 }  // namespace
+
+TEST(cosines_are_rounded_once_a_step_on_every_level) {
+  const Level before = level();
+  constexpr std::size_t d = 3, rows = 21, panels = 9;
+  // 2^-25 (1 + 2^-12) times 1 - 2^-12 + 2^-24 is 2^-25 (1 + 2^-36). Beside 1/2 that lies just above halfway to the next
+  // float, by less than a double tells: two roundings would come down.
+  const float first[] = {0.5f, 0x1p-25f * (1 + 0x1p-12f), 0.0f}, second[] = {1.0f, 1 - 0x1p-12f + 0x1p-24f, 0.25f};
+  std::vector<float> units(rows * d), a(16 * d), b(panels * 16 * d);
+  for (std::size_t k = 0; k < d; ++k) {
+    for (std::size_t r = 0; r < rows; ++r) units[r * d + k] = first[k] * (r == 2 ? -1.0f : 1.0f);
+    for (std::size_t r = 0; r < 16; ++r) a[k * 16 + r] = first[k];
+    for (std::size_t c = 0; c < panels * 16; ++c) b[(c / 16 * d + k) * 16 + c % 16] = second[k];
+  }
+  for (Level candidate : available_levels()) {
+    force_level(name(candidate));
+    const CosineKernels& kernels = cosine_kernels();
+    std::vector<float> tiles(panels * 256), block(rows * 16), row(panels * 16);
+    kernels.of_panels(a.data(), b.data(), panels, d, tiles.data());
+    kernels.of_rows(units.data(), rows, b.data(), d, block.data());
+    kernels.of_row(units.data(), b.data(), panels, d, row.data());
+    const float expected = 0.5f + 0x1p-24f;
+    for (float value : tiles) CHECK(value == expected);
+    for (float value : row) CHECK(value == expected);
+    for (std::size_t k = 0; k < block.size(); ++k) CHECK(block[k] == (k / 16 == 2 ? 0.0f : expected));
+  }
+  force_level(name(before));
+}
 
 TEST(kernels_agree_on_every_level) {
   const Level before = level();

@@ -19,6 +19,8 @@ struct CosineKernels {
   void (*of_rows)(const float* units, std::size_t count, const float* panel, std::size_t d, float* out);
   /// out[16 p + c] = cosine of one row and column c of panel p, of panels that follow each other
   void (*of_row)(const float* unit, const float* panels, std::size_t num_panels, std::size_t d, float* out);
+  /// out = row times `factor`, in double, rounded. Entries below 2^-60 become 0: then no product or sum is subnormal.
+  void (*scaled)(const float* row, double factor, std::size_t d, float* out);
 };
 
 ISINGLASS_DECLARE_KERNELS(CosineKernels, cosine_kernels)

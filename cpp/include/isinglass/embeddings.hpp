@@ -59,7 +59,7 @@ class Embeddings {
  private:
   bool sampled() const { return !sample_.empty(); }
   const float* panel(std::size_t p) const { return panels_.data() + p * kPanel * d_; }
-  void place(std::size_t item, std::size_t column);
+  void place(const float* rows);
   std::size_t own_entry(std::size_t item, std::size_t panel) const;
   void tiles(std::size_t a, std::size_t b, std::size_t count, float* out) const;
   std::vector<double> sums_of_all(int threads, Control& control) const;

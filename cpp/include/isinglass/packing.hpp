@@ -25,6 +25,10 @@ struct CsrView {
   std::span<const Value> value;             // (nonzeros,), or empty: all ones
 };
 
+/// The first entry of a square matrix, columns ascending in every row, whose mirror image is absent or differs from it
+/// by more than `tolerance`; -1 where there is none.
+std::int64_t first_unmirrored(const CsrView<float>& matrix, double tolerance);
+
 /// The caller's arrays. Owns nothing; valid while they live. An absent term has an empty array.
 struct PackingView {
   std::size_t n = 0;

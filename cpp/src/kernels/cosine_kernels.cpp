@@ -126,9 +126,18 @@ void of_row(const float* unit, const float* panels, std::size_t num_panels, std:
   for (; p < num_panels; ++p) cosines<1, 1>(unit, d, 1, panels + p * kLanes * d, d, out + p * kLanes, kLanes);
 }
 
+/// Each entry is widened, scaled and rounded once; the loop is plain, so that the compiler chooses the width.
+void scaled(const float* row, double factor, std::size_t d, float* out) {
+  constexpr float kLeast = 0x1p-60f;
+  for (std::size_t k = 0; k < d; ++k) {
+    const float entry = static_cast<float>(static_cast<double>(row[k]) * factor);
+    out[k] = (entry < 0 ? -entry : entry) < kLeast ? 0.0f : entry;
+  }
+}
+
 }  // namespace
 
 extern const CosineKernels cosine_kernels;
-const CosineKernels cosine_kernels = {of_panels, of_rows, of_row};
+const CosineKernels cosine_kernels = {of_panels, of_rows, of_row, scaled};
 
 }  // namespace isinglass::ISINGLASS_LEVEL

@@ -79,13 +79,16 @@ def vector(name: str, value: object, *, size: int | None = None, positive: bool 
     array = numeric_array(name, value, ndim=1)
     if size is not None and array.size != size:
         raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
-    with np.errstate(invalid="ignore"):
-        bad = ~np.isfinite(array) | (array <= 0 if positive else array < 0)
-    refuse(name, bad, array, f"finite and {'> 0' if positive else '>= 0'}{hint}")
     result = np.array(array, dtype=np.float64, order="C")
-    with np.errstate(over="ignore"):
-        if not np.isfinite(result.sum()):
-            raise ValueError(f"{name} must have a finite sum, got entries up to {result.max():g}")
+    # NaN passes through both; only where something is wrong every entry is looked at.
+    low, high = float(result.min(initial=np.inf)), float(result.max(initial=0.0))
+    if not ((low > 0 if positive else low >= 0) and high * max(1, array.size) < np.inf):
+        with np.errstate(invalid="ignore"):
+            bad = ~np.isfinite(array) | (array <= 0 if positive else array < 0)
+        refuse(name, bad, array, f"finite and {'> 0' if positive else '>= 0'}{hint}")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(result.sum()):
+                raise ValueError(f"{name} must have a finite sum, got entries up to {result.max():g}")
     result.setflags(write=False)
     return result
 

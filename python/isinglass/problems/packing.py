@@ -29,6 +29,8 @@ _STORED_SIMILARITY = 2048
 # Items up to which each is represented: beyond, sums over all pairs take minutes.
 _REPRESENTED_WHOLLY = 65_536
 _SAMPLE = 4_096
+_NO_ITEMS = gate.indices("pinned", (), size=0)
+_LARGEST_FLOAT = float(np.finfo(np.float32).max)
 # The largest part of a pool that one Greedy+Max of `sharded` gets.
 _SHARD = 32_768
 # Sixteen lanes of the sums of rows, and the vectors of a run.
@@ -97,6 +99,7 @@ _DEFAULT_WEIGHTS = {
     "diversity": 0.3,
     "facility_location": 0.0,
 }
+_DEFAULTS = PackingWeights()
 
 
 class Csr(NamedTuple):
@@ -117,13 +120,15 @@ def _csr_parts(name: str, matrix: Any, rows: int) -> tuple[NDArray[Any], NDArray
     shape = tuple(csr.shape)
     if len(shape) != 2 or shape[0] != rows:
         raise ValueError(f"{name} must have {rows} rows, got shape {shape}")
-    start = np.asarray(csr.indptr, dtype=np.int64)
+    start = np.array(csr.indptr, dtype=np.int64)
     column = np.asarray(csr.indices)
     value = gate.numeric_array(f"{name}.data", csr.data, ndim=1) if csr.data.dtype != np.bool_ else csr.data.astype(int)
     if start.shape != (rows + 1,) or start[0] != 0 or (np.diff(start) < 0).any() or start[-1] != column.size:
         raise ValueError(f"{name}.indptr must ascend from 0 to {column.size} in {rows + 1} entries, got {start}")
     if column.size and (column.min() < 0 or column.max() >= shape[1]):
         raise ValueError(f"{name}.indices must lie in [0, {shape[1]}), got {column.min()} to {column.max()}")
+    if _in_order(start, column) and value.all():
+        return start, gate.owned(column.astype(np.int32, copy=False), column), value, int(shape[1])
     row = np.repeat(np.arange(rows), np.diff(start))
     order = np.lexsort((column, row))
     row, column, value = row[order], column[order], value[order]
@@ -134,6 +139,14 @@ def _csr_parts(name: str, matrix: Any, rows: int) -> tuple[NDArray[Any], NDArray
     row, column, value = row[kept], column[kept], value[kept]
     start = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=rows))))
     return start.astype(np.int64), column.astype(np.int32), value, int(shape[1])
+
+
+def _in_order(start: NDArray[np.int64], column: NDArray[Any]) -> bool:
+    """Whether columns ascend in every row."""
+    ascends = column[1:] > column[:-1]
+    first = start[1:-1]
+    ascends[first[(first > 0) & (first < column.size)] - 1] = True
+    return bool(ascends.all())
 
 
 def _check_symmetric(name: str, matrix: NDArray[np.float32]) -> None:
@@ -177,11 +190,13 @@ def _embeddings(value: ArrayLike | None, n: int) -> NDArray[Any] | None:
     array = gate.numeric_array("embeddings", value, ndim=2)
     if array.shape[0] != n:
         raise ValueError(f"embeddings must have {n} rows, got shape {array.shape}")
-    if not np.isfinite(array.sum(dtype=np.float64)):
-        gate.refuse("embeddings", ~np.isfinite(array), array, "finite")
-    if array.dtype.itemsize > 4 and array.size:
-        most = float(np.finfo(np.float32).max)
-        gate.refuse("embeddings", np.abs(array) > most, array, "within float32")
+    if array.size:
+        # NaN passes through both; only where something is wrong every entry is looked at.
+        extent = max(-float(array.min()), float(array.max()))
+        if not isfinite(extent):
+            gate.refuse("embeddings", ~np.isfinite(array), array, "finite")
+        if extent > _LARGEST_FLOAT:
+            gate.refuse("embeddings", np.abs(array) > _LARGEST_FLOAT, array, "within float32")
     return gate.owned(array, array)
 
 
@@ -191,20 +206,27 @@ def _groups(value: ArrayLike | None, n: int) -> NDArray[np.int32] | None:
     groups = np.asarray(value)
     if groups.shape != (n,) or (n and groups.dtype.kind not in "iuSU"):
         raise ValueError(f"groups must be an array of int or str of shape ({n},), got {groups.dtype} {groups.shape}")
-    numbers = np.unique(groups, return_inverse=True)[1].astype(np.int32).reshape(n)
-    return gate.owned(numbers, groups)
+    if n and groups.dtype.kind in "iu" and groups.min() >= 0 and (high := int(groups.max())) < 8 * n:
+        # What sorting would give, by a table.
+        rank = np.zeros(high + 1, dtype=np.int32)
+        rank[groups] = 1
+        numbers = rank.cumsum(dtype=np.int32)[groups]
+        numbers -= 1
+    else:
+        numbers = np.unique(groups, return_inverse=True)[1].astype(np.int32).reshape(n)
+    numbers.setflags(write=False)
+    return numbers
 
 
 def _sparse_similarity(value: object, n: int) -> Csr:
     start, column, data, columns = _csr_parts("similarity", value, n)
     if columns != n:
         raise ValueError(f"similarity must have shape ({n}, {n}), got ({n}, {columns})")
-    values = data.astype(np.float32)
-    gate.refuse("similarity.data", ~(np.isfinite(values) & (values >= 0)), values, "finite and >= 0 (max(0, cos))")
-    row = np.repeat(np.arange(n), np.diff(start))
-    mirrored = np.lexsort((row, column))
-    same = np.array_equal(row[mirrored], column) and np.array_equal(column[mirrored], row)
-    if not same or (values.size and np.abs(values - values[mirrored]).max() > 1e-5 * values.max()):
+    values = gate.owned(data.astype(np.float32, copy=False), data)
+    if not (values.min(initial=0.0) >= 0 and np.isfinite(values.max(initial=0.0))):
+        gate.refuse("similarity.data", ~(np.isfinite(values) & (values >= 0)), values, "finite and >= 0 (max(0, cos))")
+    tolerance = 1e-5 * float(values.max(initial=0.0))
+    if _core.first_unmirrored(start, column, values, tolerance) >= 0:
         raise ValueError("similarity must be symmetric, got a sparse matrix that differs from its transpose")
     return Csr(start, column, values)
 
@@ -222,9 +244,9 @@ def _coverage(value: object, n: int) -> tuple[Csr | None, int]:
         gate.refuse("coverage", (array != 0) & (array != 1), array, "0 or 1 (give weights as coverage_weights)")
     if array.ndim != 2 or array.shape[0] != n:
         raise ValueError(f"coverage must have shape ({n}, terms), got {array.shape}")
-    row, column = np.nonzero(array)
-    start = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=n))))
-    return Csr(start.astype(np.int64), column.astype(np.int32), None), array.shape[1]
+    start = np.zeros(n + 1, dtype=np.int64)
+    (array != 0).sum(axis=1).cumsum(out=start[1:])
+    return Csr(start, array.nonzero()[1].astype(np.int32), None), array.shape[1]
 
 
 def integer_costs(costs: NDArray[np.float64], budget: float | int) -> tuple[NDArray[np.int64], int] | None:
@@ -233,6 +255,11 @@ def integer_costs(costs: NDArray[np.float64], budget: float | int) -> tuple[NDAr
     A cost such as 22 / 160 is a decimal fraction that no double holds; it counts as the fraction when the fraction,
     divided, gives exactly this double.
     """
+    total = float(costs.sum())
+    if total < 2.0**53:
+        integers = costs.astype(np.int64)
+        if (integers == costs).all():
+            return integers, min(floor(budget), int(total))
     largest_denominator = 10_000
     denominator = 1
     if not (costs == np.floor(costs)).all():
@@ -351,7 +378,7 @@ class PackingProblem:
         n = self.costs.size
         checked = gate.number("budget", budget, low=0)
         fields["budget"] = int(budget) if isinstance(budget, (int, np.integer)) else checked
-        fields["weights"] = PackingWeights() if weights is None else weights
+        fields["weights"] = _DEFAULTS if weights is None else weights
         if not isinstance(self.weights, PackingWeights):
             raise ValueError(f"weights must be PackingWeights, got {weights!r}")
         fields["saturation"] = gate.number("saturation", saturation, above=0)
@@ -375,7 +402,7 @@ class PackingProblem:
             fields["coverage_weights"] = None if coverage is None else np.ones(terms)
         fields["groups"] = _groups(groups, n)
         fields["allowed"] = None if allowed is None else gate.flags("allowed", allowed, size=n)
-        fields["pinned"] = gate.indices("pinned", () if pinned is None else pinned, size=n)
+        fields["pinned"] = _NO_ITEMS if pinned is None else gate.indices("pinned", pinned, size=n)
         fields["max_items"] = None if max_items is None else gate.integer("max_items", max_items, low=0)
         fields["represented"] = None if represented is None else gate.integer("represented", represented, low=1)
         if represented is not None and embeddings is None:
@@ -399,6 +426,8 @@ class PackingProblem:
 
     def _check_pinned(self) -> None:
         pinned = self.pinned
+        if not pinned.size:
+            return
         if self.allowed is not None:
             refused = pinned[~self.allowed[pinned]]
             if refused.size:
@@ -421,7 +450,8 @@ class PackingProblem:
                 raise ValueError(f"weights.{name} needs {absent[0]}, got none")
         for name, array in (("relevance", self.relevance), ("coverage", self.coverage_weights)):
             weight = getattr(self.weights, name)
-            if array is not None and not isfinite(weight * float(array.sum())):
+            # The sum itself is finite.
+            if array is not None and weight > 1 and not isfinite(weight * float(array.sum())):
                 raise ValueError(f"weights.{name} must keep the objective finite, got {weight:g}")
 
     @property
