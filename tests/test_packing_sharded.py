@@ -192,3 +192,39 @@ def test_row_sums_hear_an_interruption():
     with pytest.raises(KeyboardInterrupt):
         ig.solve(p, threads=2)
     assert time.perf_counter() - begin < 1.5
+
+
+def test_neighbours_in_order_are_read_in_place(tmp_path):
+    dense = np.maximum(packing_arrays(60, seed=0)["similarity"] - 0.4, 0).astype(np.float32)
+    sorted_rows = Csr(dense)
+    np.save(tmp_path / "columns.npy", sorted_rows.indices.astype(np.int32))
+    np.save(tmp_path / "values.npy", sorted_rows.data)
+    sorted_rows.indices = np.load(tmp_path / "columns.npy", mmap_mode="r")
+    sorted_rows.data = np.load(tmp_path / "values.npy", mmap_mode="r")
+    p = ig.PackingProblem(np.full(60, 10), 80, similarity=sorted_rows)
+    assert p.similarity.column.ctypes.data == sorted_rows.indices.ctypes.data
+    assert p.similarity.value.ctypes.data == sorted_rows.data.ctypes.data
+    shuffled = Csr(dense)
+    for i in range(60):
+        row = slice(shuffled.indptr[i], shuffled.indptr[i + 1])
+        shuffled.indices[row], shuffled.data[row] = shuffled.indices[row][::-1], shuffled.data[row][::-1]
+    again = ig.PackingProblem(np.full(60, 10), 80, similarity=shuffled)
+    assert ig.solve(again).selection.tolist() == ig.solve(p).selection.tolist()
+    written = Csr(dense)
+    kept = ig.PackingProblem(np.full(60, 10), 80, similarity=written)
+    written.data[:] = 0
+    assert kept.similarity.value.min() > 0
+
+
+@pytest.mark.parametrize("change", ["missing", "value", "elsewhere"])
+def test_neighbours_must_be_symmetric(change):
+    dense = np.eye(6, dtype=np.float32)
+    dense[1, 4] = dense[4, 1] = dense[2, 3] = dense[3, 2] = 0.5
+    if change == "missing":
+        dense[4, 1] = 0
+    elif change == "value":
+        dense[4, 1] = 0.6
+    else:
+        dense[4, 1], dense[4, 2] = 0, 0.5
+    with pytest.raises(ValueError, match="similarity must be symmetric"):
+        ig.PackingProblem(np.ones(6), 3, similarity=Csr(dense))
