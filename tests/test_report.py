@@ -184,6 +184,28 @@ def test_traces_alone_give_the_figures_of_the_rows(results):
     assert {"answer_in_context", "all_gold_retrieved", "gold_doc_coverage", "tokens"} <= set(traced.columns)
 
 
+def test_traces_without_texts_still_count_documents(tmp_path):
+    bare = tmp_path / "bare.jsonl"
+    command = ["evaluate", SAMPLE, "--policies", "bridge,naive", "--budget", "40", "--retriever", "none"]
+    assert main([*command, "--trace", str(bare), "--rows", str(tmp_path / "rows.parquet")]) == 0
+    rows, traced = Rows.read(tmp_path / "rows.parquet"), traced_rows(read_trace(bare))
+    for name in ("gold_doc_coverage", "all_gold_in_context", "all_gold_retrieved", "distractor_docs", "gold_documents"):
+        np.testing.assert_array_equal(traced[name], rows[name], err_msg=name)
+    np.testing.assert_allclose(traced["gold_token_density"], rows["gold_token_density"])
+    assert not {"answer_in_context", "answer_in_context_p1", "failure"} & set(traced.columns)
+    assert "advice-title" not in report_html(traced)
+
+
+def test_traffic_without_ids_and_gold_makes_a_report(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    for question in ("Where is Blue Lake?", "Who rules Norland?"):
+        ig.select(question, ["Blue Lake lies in Norland.", "Fog is wet."], 10, trace=path)
+    page = Page(report_html(*read_results([path])))
+    assert [len(name) for name in page.json("data")["questions"]["id"]] == [64, 64]
+    assert page.json("data")["texts"] == "none"
+    assert page.json("d1")["picks"]["0,0"]["cost"] <= 10
+
+
 def test_hostile_texts_stay_texts(tmp_path):
     html = report_html(*read_results([write_trace(tmp_path / "trace.jsonl")]))
     html.encode("utf-8")

@@ -508,7 +508,7 @@ def _json(value: Any) -> Any:
 def _sentences(advice: Advice) -> tuple[str, ...]:
     if advice.measure is None:
         return ("Nothing can be told: neither answers nor contexts were measured against gold.",)
-    measure = advice.measure.label.lower()
+    measure = advice.measure.words
     by_budget = {found.budget: found for found in advice.policies}
     chosen = by_budget.get(advice.budget) or by_budget.get(None)
     lines = [] if chosen is None else [_choice(chosen, measure)]

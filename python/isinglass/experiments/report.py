@@ -228,8 +228,8 @@ def _point(summary: Summary, key: Key, measure: Measure) -> list[float] | None:
 
 def _about(rows: Rows, summary: Summary) -> list[str]:
     """Facts of the run, in a line."""
-    many = len(set(summary.questions))
-    facts = [f"{many:,} question{'s' if many > 1 else ''}"]
+    many, samples = len(set(summary.clusters.tolist())), len({seed for _, seed, _ in summary.questions})
+    facts = [f"{many:,} question{'s' if many > 1 else ''}" + (f" in {samples} samples" if samples > 1 else "")]
     for name in ("dataset", "retriever", "reader"):
         if name in rows and (values := [str(value) for value in rows.distinct(name) if isinstance(value, str)]):
             facts.append(", ".join(values))

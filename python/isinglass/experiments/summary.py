@@ -37,6 +37,11 @@ class Measure(NamedTuple):
     digits: int = 3
     share: bool = True
 
+    @property
+    def words(self) -> str:
+        """The label inside of a sentence."""
+        return self.label[0].lower() + self.label[1:]
+
 
 MEASURES = (
     Measure("f1", "Answer F1", "overlap of the reader's answer with the best gold answer"),

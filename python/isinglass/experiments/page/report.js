@@ -573,6 +573,7 @@ function start() {
     refresh();
   });
   const list = $("list");
+  list.style.setProperty("--all", `${data.questions.id.length * ROW + 2}px`);
   list.addEventListener("scroll", drawList, { passive: true });
   const page = () => Math.max(1, Math.floor(list.clientHeight / ROW) - 1);
   const moves = {
