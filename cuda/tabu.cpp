@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "generations.hpp"
 #include "isinglass/parallel.hpp"
 #include "small_models.hpp"
 #include "tabu_kernels.hpp"
@@ -133,24 +134,6 @@ class TabuBatch {
   Array<TabuProgress> progress_;
 };
 
-/// Generations of a job as the CPU counts them, from the reads that were all searched at once.
-void count_generations(const TabuOptions& options, StopReason stopped, Reads& reads, std::size_t n) {
-  const std::size_t all = reads.count;
-  reads.count = 0;
-  double lowest = std::numeric_limits<double>::infinity();
-  while (reads.count < all && !reads.target_reached) {
-    const std::size_t end = stopped == StopReason::none ? std::min(all, reads.count + kReadsPerGeneration) : all;
-    for (; reads.count < end; ++reads.count) lowest = std::min(lowest, reads.energies[reads.count]);
-    if (options.trace) reads.trace.push_back(lowest);
-    reads.target_reached = options.target_energy && lowest <= *options.target_energy;
-    reads.generations += stopped == StopReason::none;
-  }
-  reads.states.resize(reads.count * n);
-  reads.energies.resize(reads.count);
-  reads.flips.resize(reads.count);
-  reads.stopped = stopped;
-}
-
 }  // namespace
 
 std::vector<Reads> tabu(std::span<const TabuJob> jobs, int device, Control& control) {
@@ -189,7 +172,10 @@ std::vector<Reads> tabu(std::span<const TabuJob> jobs, int device, Control& cont
     if (reached) break;
   }
   for (std::size_t j = 0; j < jobs.size(); ++j) {
-    count_generations(jobs[j].options, control.reason(), found[j], jobs[j].qubo->size());
+    const TabuOptions& options = jobs[j].options;
+    const std::vector<double> lowest =
+        count_generations(options.target_energy, control.reason(), jobs[j].qubo->size(), found[j]);
+    if (options.trace) found[j].trace = lowest;
     found[j].search_seconds = control.seconds() - begin_seconds;
   }
   return found;

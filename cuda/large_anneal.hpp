@@ -1,0 +1,15 @@
+// Annealing of one large dense model: a block a read.
+#pragma once
+
+#include "isinglass/anneal.hpp"
+#include "runtime.hpp"
+
+namespace isinglass::cuda {
+
+/// Variables whose fields fit the shared memory of a block of every supported device.
+inline constexpr std::size_t kMostLarge = 32768;
+
+/// What isinglass::anneal finds, bit for bit (without a trace); the layout is of the CPU and says nothing here.
+Reads large_anneal(const Qubo& qubo, const AnnealOptions& options, int device, Control& control);
+
+}  // namespace isinglass::cuda

@@ -1,0 +1,76 @@
+// Kernel logic tests of the kernels for one large model: emulated kernels against the CPU, bit for bit.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "check.hpp"
+#include "emulated.hpp"
+#include "isinglass/schedule.hpp"
+#include "large_anneal.hpp"
+#include "model.hpp"
+
+namespace isinglass::cuda {
+namespace {
+
+AnnealOptions anneal_options(double hot, std::size_t reads, std::size_t sweeps) {
+  AnnealOptions options;
+  options.num_reads = reads;
+  options.seed = 7;
+  for (double t : geometric(hot, hot / 50, sweeps)) options.t2.push_back(kernel_temperature(t));
+  return options;
+}
+
+void check_anneal(const Qubo& qubo, const AnnealOptions& options) {
+  Control control(kNoLimit), other(kNoLimit);
+  check_equal(large_anneal(qubo, options, 0, control), anneal(qubo, options, other));
+}
+
+}  // namespace
+
+TEST(emulated_large_anneal_equals_the_cpu) {
+  for (std::int64_t largest : {9, 300, 70000}) {
+    for (std::size_t n : {1U, 15U, 33U, 64U, 530U}) {
+      const Model model(n, largest, n > 100 ? 5 : 1);
+      check_anneal(model.qubo, anneal_options(static_cast<double>(2 * largest), n > 100 ? 1 : 3, n > 100 ? 3 : 8));
+    }
+  }
+}
+
+TEST(emulated_large_anneal_by_several_warps_equals_the_cpu) {
+  const Model model(2100, 9, 97);
+  check_anneal(model.qubo, anneal_options(10, 1, 3));
+}
+
+TEST(emulated_large_anneal_keeps_every_option) {
+  const Model model(40, 20);
+  const std::vector<std::uint8_t> states = some_states(130 * 40);
+  AnnealOptions options = anneal_options(40, 3, 6);
+  options.initial_states = states.data();
+  check_anneal(model.qubo, options);
+  options.quench = false;
+  check_anneal(model.qubo, options);
+  options.t2.clear();
+  check_anneal(model.qubo, options);
+  options.quench = true;
+  check_anneal(model.qubo, options);
+  options = anneal_options(40, 130, 2);
+  Control control(kNoLimit);
+  const Reads all = anneal(model.qubo, options, control);
+  options.target_energy = *std::min_element(all.energies.begin() + 64, all.energies.begin() + 128);
+  check_anneal(model.qubo, options);
+}
+
+TEST(emulated_large_anneal_in_any_order_and_without_its_barriers) {
+  const Model model(2050, 9, 511);  // two warps
+  const AnnealOptions options = anneal_options(10, 1, 2);
+  Control other(kNoLimit);
+  const Reads expected = anneal(model.qubo, options, other);
+  const auto run = [&] {
+    Control control(kNoLimit);
+    return large_anneal(model.qubo, options, 0, control).states;
+  };
+  check_in_any_order(run, expected.states);
+  CHECK(check_every_barrier(run, expected.states, 6) >= 5);
+}
+
+}  // namespace isinglass::cuda
