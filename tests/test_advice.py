@@ -197,7 +197,7 @@ def test_json_and_the_command_line(tmp_path, capsys):
 
 def test_real_questions(data):
     """All paragraphs of multi-hop questions: a wide lead that is told; passages of one article: no case for spread."""
-    options = {"policies": ["focused", "bridge"], "budgets": [96, 160], "limit": 80}
+    options = {"policies": ["focused", "bridge"], "budgets": [96, 160], "limit": 60}
     (advice,) = advise(evaluate(data / "qa" / "2wiki_dev.jsonl.gz", retriever="none", **options).table)
     assert advice.in_scope == YES
     assert {found.verdict for found in advice.policies} == {"pays"}

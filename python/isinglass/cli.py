@@ -662,16 +662,13 @@ def _shown(value: Any, digits: int) -> str:
 
 
 def _show_advice(advice: Any) -> None:
-    rows = []
+    print(f"advice from {advice.questions} questions: {advice.of}")
     for condition in advice.conditions:
         at = "" if condition.name != "budget" or condition.budget is None else f" {condition.budget}"
         for evidence in condition.evidence:
             found = evidence.interval
             value = f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]" if found.n else "-"
-            rows.append([f"{condition.name}{at}", condition.verdict, value, evidence.label])
-    console.print_table(
-        f"advice from {advice.questions} questions: {advice.of}", ["condition", "holds", "measured", "of"], rows
-    )
+            print(f"{condition.name + at:<16} {condition.verdict:<12} {value:<19} {evidence.label}")
     for sentence in advice.sentences():
         print(f"- {sentence}")
 
