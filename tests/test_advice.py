@@ -80,6 +80,7 @@ def test_a_small_sample_tells_nothing():
     assert [found.verdict for found in advice.policies] == [CANNOT_TELL]
     assert advice.policy is None
     assert advice.policies[0].questions_needed >= 30
+    assert any("20 questions are too few, 30 are the least" in sentence for sentence in advice.sentences())
 
 
 def test_without_labels_of_evidence_a_budget_that_binds_is_all_there_is():

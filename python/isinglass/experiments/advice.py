@@ -534,13 +534,17 @@ def _choice(found: PolicyAdvice, measure: str) -> str:
     if found.against is None:
         return f"{where} only {found.policy} was run: run others beside it."
     lead = _signed(found.lead)
+    least = THRESHOLDS["questions"].value
+    if found.lead.clusters < least:
+        return f"{where} cannot tell: {found.lead.clusters} questions are too few, {least} are the least."
     if found.verdict == "pays":
         return f"{where} take {found.policy}: {lead} in {measure} over {found.against}, the next best."
     beaten = f"; {_listed(found.beaten)} {'is' if len(found.beaten) == 1 else 'are'} worse" if found.beaten else ""
     if found.verdict == "no difference":
         return f"{where} take {found.policy}: as good as {_listed(found.rivals)}, for the fewest tokens{beaten}."
+    rivals = _listed(found.rivals) if len(found.rivals) < 5 else f"{len(found.rivals)} others"
     return (
-        f"{where} cannot tell {found.policy} from {_listed(found.rivals)}: {lead} in {measure} against {found.against} "
+        f"{where} cannot tell {found.policy} from {rivals}: {lead} in {measure} against {found.against} "
         f"on {found.lead.clusters} questions, about {found.questions_needed:,} would tell{beaten}."
     )
 
