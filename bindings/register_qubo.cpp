@@ -20,6 +20,7 @@
 #include "isinglass/tabu.hpp"
 #include "isinglass/temper.hpp"
 #include "qubo_handle.hpp"
+#include "qubo_search.hpp"
 
 namespace isinglass {
 namespace {
@@ -59,40 +60,6 @@ std::unique_ptr<QuboHandle> make_qubo(const Array<double>& linear, const Optiona
   return handle;
 }
 
-/// Inverse temperatures of a run: the caller's, or spaced over the caller's range or over the window.
-std::vector<double> betas_of(QuboHandle& handle, std::size_t num_sweeps,
-                             const std::optional<std::pair<double, double>>& range, bool linear,
-                             const OptionalArray<double>& explicit_betas) {
-  if (explicit_betas) {
-    const auto given = vector_view(*explicit_betas, "betas");
-    return {given.begin(), given.end()};
-  }
-  if (num_sweeps == 0) return {};
-  std::pair<double, double> ends;
-  if (range) {
-    ends = *range;
-  } else {
-    constexpr std::size_t kWorthProbing = 64;  // a probe costs as much as 32 sweeps of 16 reads
-    const Window window = num_sweeps < kWorthProbing ? plain_window(*handle.qubo) : handle.annealing_window();
-    ends = {handle.qubo->scale() / window.hot, handle.qubo->scale() / window.cold};
-  }
-  return spaced(linear ? Spacing::linear : Spacing::geometric, ends.first, ends.second, num_sweeps);
-}
-
-/// What a search found, with the schedule that it went down.
-struct Walked {
-  Reads reads;
-  std::vector<double> betas;       // of the sweeps, or of a ladder
-  std::vector<double> swap_rates;  // of a ladder
-  double schedule_seconds = 0;
-  std::uint64_t children = 0;
-
-  std::size_t best() const {
-    return static_cast<std::size_t>(std::min_element(reads.energies.begin(), reads.energies.end()) -
-                                    reads.energies.begin());
-  }
-};
-
 ReadOptions read_options(const QuboHandle& handle, std::size_t num_reads, std::uint64_t seed, int threads,
                          const std::optional<std::string>& layout, const OptionalArray<std::uint8_t>& initial_states,
                          std::optional<double> target_energy) {
@@ -106,40 +73,14 @@ ReadOptions read_options(const QuboHandle& handle, std::size_t num_reads, std::u
   return options;
 }
 
-/// Arguments that all problems of a batch share.
-struct AnnealArguments {
-  std::size_t num_sweeps;
-  std::optional<std::pair<double, double>> beta_range;
-  bool linear;
-  OptionalArray<double> betas;
-  AnnealOptions options;
-};
-
-AnnealArguments anneal_arguments(std::size_t num_sweeps, const std::optional<std::pair<double, double>>& beta_range,
-                                 bool linear, const OptionalArray<double>& betas, bool quench,
-                                 const std::optional<std::string>& layout, std::optional<double> target_energy,
-                                 bool trace) {
-  AnnealArguments arguments{num_sweeps, beta_range, linear, betas, {}};
-  arguments.options.quench = quench;
-  arguments.options.target_energy = target_energy;
-  arguments.options.trace = trace;
-  if (layout) arguments.options.layout = layout_named(*layout);
-  return arguments;
-}
-
 Walked run_anneal(QuboHandle& handle, const AnnealArguments& arguments, std::size_t num_reads, std::uint64_t seed,
                   int threads, const std::uint8_t* initial_states, bool report, Control& control) {
   const double begin = control.seconds();
   Walked walked;
   walked.betas = betas_of(handle, arguments.num_sweeps, arguments.beta_range, arguments.linear, arguments.betas);
   walked.schedule_seconds = control.seconds() - begin;
-  AnnealOptions options = arguments.options;
-  options.num_reads = num_reads;
-  options.t2 = kernel_temperatures(walked.betas, handle.qubo->scale());
-  options.seed = seed;
-  options.threads = threads;
-  options.initial_states = initial_states;
-  options.report = report;
+  const AnnealOptions options =
+      anneal_options(handle, arguments, walked.betas, num_reads, seed, threads, initial_states, report);
   walked.reads = anneal(*handle.qubo, options, control);
   return walked;
 }
@@ -240,7 +181,9 @@ void register_qubo(py::module_& m) {
       .def_property_readonly("flips", [](const Walked& self) { return to_array<std::int64_t>(self.reads.flips); })
       .def_property_readonly("trace", [](const Walked& self) { return to_array<double>(self.reads.trace); })
       .def_property_readonly("generations", [](const Walked& self) { return self.reads.generations; })
-      .def_property_readonly("layout", [](const Walked& self) { return std::string(name(self.reads.layout)); })
+      .def_property_readonly(
+          "layout",
+          [](const Walked& self) { return self.layout.empty() ? std::string(name(self.reads.layout)) : self.layout; })
       .def_property_readonly("stopped", [](const Walked& self) { return stop_name(self.reads.stopped); })
       .def_property_readonly("target_reached", [](const Walked& self) { return self.reads.target_reached; })
       .def_property_readonly("betas", [](const Walked& self) { return to_array<double>(self.betas); })

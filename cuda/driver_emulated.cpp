@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::align_val_t kAlignment{256};
 std::mutex mutex;
-std::map<void*, std::size_t> allocated;
+std::map<void*, std::pair<int, std::size_t>> allocated;  // device and size
 
-std::size_t used() {
+std::size_t used(int device) {
   std::size_t bytes = 0;
-  for (const auto& [memory, size] : allocated) bytes += size;
+  for (const auto& [memory, held] : allocated) bytes += held.first == device ? held.second : 0;
   return bytes;
 }
 
@@ -39,17 +39,17 @@ DeviceInfo info(int device) {
   return {"emulated " + std::to_string(device), "host", 1, emulated_devices().shared_bytes, emulated_devices().memory};
 }
 
-Memory memory(int) {
+Memory memory(int device) {
   const std::lock_guard lock(mutex);
-  const std::size_t total = emulated_devices().memory, taken = used();
+  const std::size_t total = emulated_devices().memory, taken = used(device);
   return {total > taken ? total - taken : 0, total};
 }
 
-void* allocate(int, std::size_t bytes) {
+void* allocate(int device, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   void* const memory = ::operator new(bytes, kAlignment);
   std::memset(memory, emulation::settings().pattern, bytes);
-  allocated[memory] = bytes;
+  allocated[memory] = {device, bytes};
   return memory;
 }
 

@@ -145,7 +145,8 @@ struct Emulator {
   SyncWords block_sync;
   SyncWord begin, end;
   const char* mistake = nullptr;
-  std::uint64_t shuffles = 0;
+  std::uint64_t shuffles = 0, turns = 0;
+  std::vector<unsigned> priority;  // of warps, while orders are shuffled
 
   void run(unsigned blocks, std::size_t shared_bytes);
   void run_block(unsigned block, unsigned blocks, std::size_t shared_bytes);
@@ -153,6 +154,7 @@ struct Emulator {
   void arrive(State state, const std::source_location& site);
   void release_warp(unsigned warp);
   std::vector<unsigned> order(unsigned count);
+  std::vector<unsigned> ready_threads();
   std::string standing() const;
   bool skips(const std::source_location& site);
 };
@@ -214,6 +216,25 @@ std::vector<unsigned> Emulator::order(unsigned count) {
   return all;
 }
 
+/// Threads that run next. In shuffled orders those of one warp, the same one for several turns: a warp that runs far
+/// ahead of the others meets what they have not written yet, where taking turns would hide a missing barrier.
+std::vector<unsigned> Emulator::ready_threads() {
+  constexpr std::uint64_t kTurns = 16;
+  std::vector<unsigned> ready;
+  const auto take = [&](unsigned t) {
+    if (fibers[t]->state == State::ready) ready.push_back(t);
+  };
+  if (in_force.order_seed == 0) {
+    for (unsigned t = 0; t < threads; ++t) take(t);
+    return ready;
+  }
+  if (++turns % kTurns == 0 || priority.size() != warps.size()) priority = order(static_cast<unsigned>(warps.size()));
+  for (std::size_t w = 0; w < priority.size() && ready.empty(); ++w) {
+    for (unsigned lane : order(kWarp)) take(priority[w] * kWarp + lane);
+  }
+  return ready;
+}
+
 std::string Emulator::standing() const {
   std::string where;
   std::vector<std::pair<std::string, unsigned>> counts;
@@ -245,14 +266,12 @@ void Emulator::run_block(unsigned block, unsigned blocks, std::size_t shared_byt
   at_block = done = 0;
   begin.release();
   while (done < threads) {
-    bool moved = false;
-    for (unsigned t : order(threads)) {
-      if (fibers[t]->state != State::ready) continue;
-      moved = true;
+    const std::vector<unsigned> turn = ready_threads();
+    for (unsigned t : turn) {
       resume(*fibers[t]);
       if (mistake != nullptr) break;
     }
-    if (!moved) mistake = "deadlock";
+    if (turn.empty()) mistake = "deadlock";
     if (mistake != nullptr) {
       // Threads that stand in the middle of the kernel are given up: they begin afresh next time.
       for (auto& fiber : fibers) fiber->begun = fiber->begun && fiber->state == State::done;

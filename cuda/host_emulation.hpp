@@ -13,6 +13,7 @@
 #include <vector>
 
 #define ISINGLASS_DEVICE inline __attribute__((always_inline))
+#define ISINGLASS_DEVICE_CALL __attribute__((noinline))
 #define ISINGLASS_UNROLL
 
 #define ISINGLASS_KERNEL(name, Args, threads)                                                  \

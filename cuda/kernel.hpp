@@ -11,6 +11,7 @@
 #if defined(__CUDACC__)
 
 #define ISINGLASS_DEVICE __device__ __forceinline__
+#define ISINGLASS_DEVICE_CALL __device__ __noinline__ /* for what is large and rare: compiled once a file */
 #define ISINGLASS_UNROLL _Pragma("unroll")
 
 /// Defines the kernel `name` (declare it in a header as `extern const Kernel name;`). Its body follows in braces and

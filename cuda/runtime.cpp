@@ -89,7 +89,7 @@ Batch::~Batch() {
 const DeviceInfo& Batch::info() const { return lease_->info; }
 
 void Batch::allocate() {
-  const std::size_t moved = inputs_.bytes + outputs_.bytes, needed = moved + scratch_.bytes;
+  const std::size_t moved = inputs_.bytes + in_outs_.bytes + outputs_.bytes, needed = moved + scratch_.bytes;
   if (needed > lease_->memory_bytes) {
     if (lease_->memory != nullptr) driver::release(lease_->device, std::exchange(lease_->memory, nullptr));
     lease_->memory_bytes = 0;
@@ -111,13 +111,13 @@ void Batch::allocate() {
 }
 
 void Batch::upload() {
-  if (inputs_.bytes > 0) driver::upload(lease_->stream, device_, host_, inputs_.bytes);
+  const std::size_t bytes = inputs_.bytes + in_outs_.bytes;
+  if (bytes > 0) driver::upload(lease_->stream, device_, host_, bytes);
 }
 
 void Batch::download() {
-  if (outputs_.bytes > 0) {
-    driver::download(lease_->stream, host_ + inputs_.bytes, device_ + inputs_.bytes, outputs_.bytes);
-  }
+  const std::size_t bytes = in_outs_.bytes + outputs_.bytes;
+  if (bytes > 0) driver::download(lease_->stream, host_ + inputs_.bytes, device_ + inputs_.bytes, bytes);
 }
 
 void Batch::launch_bytes(const Kernel& kernel, const Shape& shape, const void* args) {

@@ -39,6 +39,11 @@ class Batch {
   Array<T> input(std::size_t count) {
     return add<T>(inputs_, count);
   }
+  /// Copied both ways.
+  template <class T>
+  Array<T> in_out(std::size_t count) {
+    return add<T>(in_outs_, count);
+  }
   /// Copied from the device by `download`.
   template <class T>
   Array<T> output(std::size_t count) {
@@ -90,12 +95,12 @@ class Batch {
   static std::size_t offset(std::size_t tagged) { return tagged & ((std::size_t{1} << kSectionBits) - 1); }
   std::size_t base(std::size_t tagged) const {
     const std::size_t tag = tagged >> kSectionBits;
-    return (tag > 0 ? inputs_.bytes : 0) + (tag > 1 ? outputs_.bytes : 0);
+    return (tag > 0 ? inputs_.bytes : 0) + (tag > 1 ? in_outs_.bytes : 0) + (tag > 2 ? outputs_.bytes : 0);
   }
   void launch_bytes(const Kernel& kernel, const Shape& shape, const void* args);
 
   Lease* lease_;
-  Section inputs_{0}, outputs_{1}, scratch_{2};
+  Section inputs_{0}, in_outs_{1}, outputs_{2}, scratch_{3};
   std::byte* host_ = nullptr;
   std::byte* device_ = nullptr;
   int exceptions_;

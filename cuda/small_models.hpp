@@ -1,4 +1,5 @@
-// Many small models on the device: whole rows of couplings in the strided form of WarpCosts, a shape of kernel for each.
+// Many small models on the device: whole rows of couplings in the strided form of WarpCosts, a shape of kernel for
+// each.
 #pragma once
 
 #include <array>

@@ -51,7 +51,7 @@ def test_emulated_solve_is_one_of_many(emulated: ModuleType) -> None:
     one = ig.solve(problem, "swap", "cuda", seed=5)
     assert one.selection.tolist() == ig.solve(problem, "swap", "cpu", seed=5).selection.tolist()
     assert one.provenance["backend"] == "cuda"
-    assert one.provenance["device"] == "emulated 0"
+    assert one.provenance["device"] == "emulated 0 (cuda:0)"
     assert one.provenance["instruction_set"] == "host"
     assert pickle.loads(pickle.dumps(one)).objective == one.objective
 

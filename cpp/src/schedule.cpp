@@ -12,7 +12,6 @@
 namespace isinglass {
 namespace {
 
-constexpr double kLn2 = 0.693147180559945309417;
 constexpr std::size_t kProbeReads = 16;
 constexpr std::size_t kProbeSweeps = 32;
 constexpr double kProbeRange = 1000;
@@ -73,10 +72,6 @@ std::vector<float> kernel_temperatures(const std::vector<double>& betas, double 
   std::vector<float> t2(betas.size());
   std::transform(betas.begin(), betas.end(), t2.begin(), [&](double beta) { return kernel_temperature(scale / beta); });
   return t2;
-}
-
-float kernel_temperature(double temperature) {
-  return static_cast<float>(std::min(temperature * kLn2, 1e30));  // 24 times it is still finite
 }
 
 Window wide_window(const Qubo& qubo) { return down_by(qubo, kProbeRange); }

@@ -2,35 +2,27 @@
 
 #include <array>
 #include <atomic>
-#include <utility>
 
-#include "isinglass/random.hpp"
+#include "isinglass/ladder.hpp"
 
 namespace isinglass {
 namespace {
 
-constexpr std::size_t kReplicas = 16;
-constexpr std::size_t kOneLadderFrom = 150;  // variables; below, sixteen temperatures stand too close: two ladders
-constexpr std::uint32_t kFirstMove = 16;     // sweeps before the ladder first moves, then twice as many each time
-constexpr std::uint32_t kSweepsPerRound = 64;
+constexpr std::size_t kReplicas = kLadderReplicas;
 constexpr std::size_t kAttemptsPerLook = std::size_t{1} << 20;  // a round of a large model looks at the control itself
-constexpr double kLn2 = 0.693147180559945309417;
 
 /// The replicas of one read.
-class Ladder {
+class TemperedRead {
  public:
-  Ladder(const Qubo& qubo, Layout layout, const TemperOptions& options, std::size_t read)
-      : qubo_(qubo), options_(options), read_(read), rungs_(qubo.size() < kOneLadderFrom ? kReplicas / 2 : kReplicas) {
+  TemperedRead(const Qubo& qubo, Layout layout, const TemperOptions& options, std::size_t read)
+      : qubo_(qubo), options_(options), read_(read) {
     const std::size_t step = std::min(capacity(layout), kReplicas);
     for (std::size_t first = 0; first < kReplicas; first += step) {
       groups_.emplace_back(std::make_unique<Replicas>(qubo, layout, options.seed, read * kReplicas + first,
                                                       std::min(step, kReplicas - first)));
     }
-    for (std::size_t k = 0; k < kReplicas; ++k) at_[k] = k;
-    attempts_.assign(rungs_ - 1, 0);
-    accepted_.assign(rungs_ - 1, 0);
-    const Window& window = options.window;
-    set_ladder(window.hot > 0 ? geometric(window.hot, window.cold, rungs_) : std::vector<double>(rungs_, 0.0));
+    const std::vector<double> temperatures = first_ladder(options.window, qubo.size());
+    ladder_.begin(temperatures.data(), temperatures.size());
   }
 
   void begin() {
@@ -51,17 +43,19 @@ class Ladder {
 
   void sweep(std::uint32_t sweep) {
     std::array<float, kReplicas> t2;
-    for (std::size_t k = 0; k < kReplicas; ++k) t2[at_[k]] = t2_[k % rungs_];
+    ladder_.temperatures_of_replicas(t2.data());
     std::size_t first = 0;
     for (auto& group : groups_) {
       group->sweep_each(sweep, t2.data() + first);
       first += group->size();
     }
-    exchange(sweep);
-    if (sweep + 1 == next_move_ && sweep + 1 <= options_.num_sweeps / 2) {
-      move_ladder();
-      next_move_ *= 2;
+    std::array<std::int64_t, kReplicas> energy;
+    std::size_t next = 0;
+    for_replicas([&](const Replicas& group, std::size_t r) { energy[next++] = group.energy(r); });
+    for (std::size_t rung = sweep % 2; rung + 1 < ladder_.rungs; rung += 2) {
+      ladder_.exchange(options_.seed, read_, sweep, rung, energy.data());
     }
+    ladder_.move_after(sweep, options_.num_sweeps);
   }
 
   std::int64_t best() const {
@@ -96,14 +90,7 @@ class Ladder {
     return flips;
   }
 
-  const std::vector<double>& temperatures() const { return temperatures_; }
-  std::vector<double> swap_rates() const {
-    std::vector<double> rates;
-    for (std::size_t k = 0; k + 1 < rungs_; ++k) {
-      rates.push_back(attempts_[k] == 0 ? 0 : static_cast<double>(accepted_[k]) / static_cast<double>(attempts_[k]));
-    }
-    return rates;
-  }
+  const Ladder& ladder() const { return ladder_; }
 
  private:
   template <class Visit>
@@ -113,71 +100,29 @@ class Ladder {
     }
   }
 
-  void set_ladder(std::vector<double> temperatures) {
-    temperatures_ = std::move(temperatures);
-    t2_.clear();
-    beta_.clear();
-    for (double t : temperatures_) {
-      t2_.push_back(kernel_temperature(t));
-      beta_.push_back(t > 0 ? 1 / t : 0);
-    }
-  }
-
-  /// Pairs (0, 1), (2, 3) ... after even sweeps, (1, 2), (3, 4) ... after odd ones. Temperatures move, states do not.
-  void exchange(std::uint32_t sweep) {
-    std::array<std::int64_t, kReplicas> energy;
-    std::size_t next = 0;
-    for_replicas([&](const Replicas& group, std::size_t r) { energy[next++] = group.energy(r); });
-    const SweepKey key = sweep_key(read_key(options_.seed ^ stream::exchange, read_), sweep);
-    for (std::size_t ladder = 0; ladder < kReplicas; ladder += rungs_) {
-      for (std::size_t k = sweep % 2; k + 1 < rungs_; k += 2) {
-        const std::size_t hot = ladder + k, cold = hot + 1;
-        // Both energies and their difference are below 2^53.
-        const double rise = (beta_[k] - beta_[k + 1]) * static_cast<double>(energy[at_[cold]] - energy[at_[hot]]);
-        const float u = neg_log2_uniform(random_bits(key, static_cast<std::uint32_t>(hot)));
-        ++attempts_[k];
-        if (rise <= static_cast<double>(u) * kLn2) {
-          std::swap(at_[hot], at_[cold]);
-          ++accepted_[k];
-        }
-      }
-    }
-  }
-
-  /// Equal shares of the summed refusal rates, interpolated in beta (Syed, Bouchard-Cote, Deligiannidis, Doucet 2022,
-  /// "Non-reversible parallel tempering: a scalable highly parallel MCMC scheme").
-  void move_ladder() {
-    std::vector<double> refused(1, 0.0);
-    for (std::size_t k = 0; k + 1 < rungs_; ++k) {
-      const double rate =
-          (static_cast<double>(attempts_[k] - accepted_[k]) + 0.5) / (static_cast<double>(attempts_[k]) + 1);
-      refused.push_back(refused.back() + rate);
-    }
-    std::vector<double> temperatures(temperatures_);
-    std::size_t below = 0;
-    for (std::size_t k = 1; k + 1 < rungs_; ++k) {
-      const double share = refused.back() * static_cast<double>(k) / static_cast<double>(rungs_ - 1);
-      while (refused[below + 1] < share) ++below;
-      const double part = (share - refused[below]) / (refused[below + 1] - refused[below]);
-      temperatures[k] = 1 / (beta_[below] + part * (beta_[below + 1] - beta_[below]));
-    }
-    if (beta_.back() > 0) set_ladder(std::move(temperatures));
-    attempts_.assign(rungs_ - 1, 0);
-    accepted_.assign(rungs_ - 1, 0);
-  }
-
   const Qubo& qubo_;
   const TemperOptions& options_;
-  std::size_t read_, rungs_;
+  std::size_t read_;
   std::vector<std::unique_ptr<Replicas>> groups_;
-  std::array<std::size_t, kReplicas> at_;  // replica at each rung of each ladder
-  std::vector<double> temperatures_, beta_;
-  std::vector<float> t2_;
-  std::vector<std::uint64_t> attempts_, accepted_;
-  std::uint32_t next_move_ = kFirstMove;
+  Ladder ladder_;
 };
 
 }  // namespace
+
+std::vector<double> first_ladder(const Window& window, std::size_t variables) {
+  const std::size_t rungs = rungs_of(variables);
+  return window.hot > 0 ? geometric(window.hot, window.cold, rungs) : std::vector<double>(rungs, 0.0);
+}
+
+void describe_ladder(const Ladder& ladder, Tempered& result) {
+  result.ladder.assign(ladder.temperature, ladder.temperature + ladder.rungs);
+  result.swap_rates.clear();
+  for (std::size_t k = 0; k + 1 < ladder.rungs; ++k) {
+    result.swap_rates.push_back(ladder.attempts[k] == 0 ? 0
+                                                        : static_cast<double>(ladder.accepted[k]) /
+                                                              static_cast<double>(ladder.attempts[k]));
+  }
+}
 
 Tempered temper(const Qubo& qubo, const TemperOptions& options, Control& control) {
   Tempered result;
@@ -192,25 +137,22 @@ Tempered temper(const Qubo& qubo, const TemperOptions& options, Control& control
   run_generations(qubo, options, control, reads, [&](std::size_t first, std::size_t count) {
     return in_blocks(count, 1, options.threads, control, [&](std::size_t begin, std::size_t) {
       const std::size_t read = first + begin;
-      Ladder ladder(qubo, reads.layout, options, read);
-      ladder.begin();
+      TemperedRead tempered(qubo, reads.layout, options, read);
+      tempered.begin();
       bool cut = control.reason() != StopReason::none;
       for (std::uint32_t sweep = 0; sweep < options.num_sweeps && !cut;) {
         const std::uint32_t round = std::min(options.num_sweeps - sweep, kSweepsPerRound);
         for (std::uint32_t k = 0; k < round && !cut; ++k, ++sweep) {
-          ladder.sweep(sweep);
+          tempered.sweep(sweep);
           cut = (k + 1) * n * kReplicas > kAttemptsPerLook && control.stop();
         }
         if (options.report) control.report((swept += round) / all_sweeps);
         cut = cut || control.stop() ||
-              (options.target_energy && in_callers_units(ladder.best()) <= *options.target_energy);
+              (options.target_energy && in_callers_units(tempered.best()) <= *options.target_energy);
       }
-      reads.flips[read] = ladder.end(reads.states.data() + read * n);
+      reads.flips[read] = tempered.end(reads.states.data() + read * n);
       energies(qubo.view(), reads.states.data() + read * n, 1, reads.energies.data() + read);
-      if (read == 0) {
-        result.ladder = ladder.temperatures();
-        result.swap_rates = ladder.swap_rates();
-      }
+      if (read == 0) describe_ladder(tempered.ladder(), result);
     });
   });
   return result;

@@ -227,6 +227,7 @@ _LAYOUTS = ("lanes32", "lanes16", "rows32", "rows32_of16", "rows32_of8", "rows16
 _LAYOUT = Option(
     "layout", "auto", choice("auto", *_LAYOUTS), "how reads are laid out in vectors; no answer depends on it"
 )
+_DEVICE = Option("device", None, count(0), "CUDA device by its number, for the back end cuda alone; None: the first")
 register(
     Method(
         "anneal",
@@ -241,6 +242,7 @@ register(
             Option("beta_schedule", "geometric", beta_schedule, "'geometric', 'linear', or one 1/T for each sweep"),
             Option("trace", False, flag, "record the lowest energy of any read by sweep"),
             _LAYOUT,
+            _DEVICE,
         ),
     )
 )
@@ -254,6 +256,7 @@ register(
             Option("num_sweeps", 1000, count(1, _MOST_SWEEPS), "sweeps of every replica"),
             Option("beta_range", None, beta_range, "ends of the ladder, 1/T in units of 1/energy; None: by a probe"),
             _LAYOUT,
+            _DEVICE,
         ),
     )
 )
@@ -354,7 +357,7 @@ register(
         "swap",
         EvidenceProblem,
         "tabu search over passages: the best of all additions, removals and exchanges at every move",
-        _EVIDENCE_OPTIONS,
+        (*_EVIDENCE_OPTIONS, _DEVICE),
     )
 )
 register(

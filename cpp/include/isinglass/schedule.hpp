@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "isinglass/ladder.hpp"
 #include "isinglass/qubo.hpp"
 
 namespace isinglass {
@@ -22,9 +23,7 @@ double geometric_ratio(double first, double last, std::size_t count);
 enum class Spacing { geometric, linear };
 std::vector<double> spaced(Spacing spacing, double first, double last, std::size_t count);
 
-/// What a kernel takes for a temperature >= 0 in integer units: float(T ln 2), kept finite.
-float kernel_temperature(double temperature);
-/// The same for inverse temperatures in the units of the caller's energies, 0 and infinity included.
+/// kernel_temperature for inverse temperatures in the units of the caller's energies, 0 and infinity included.
 std::vector<float> kernel_temperatures(const std::vector<double>& betas, double scale);
 
 /// Temperatures between which annealing does its work, in integer units.

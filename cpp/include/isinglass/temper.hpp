@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "isinglass/control.hpp"
+#include "isinglass/ladder.hpp"
 #include "isinglass/qubo.hpp"
 #include "isinglass/reads.hpp"
 #include "isinglass/schedule.hpp"
@@ -26,6 +27,11 @@ struct Tempered {
   std::vector<double> ladder;      // of the first read at its end: temperatures in integer units, hot first
   std::vector<double> swap_rates;  // of its neighbours, since the ladder last moved
 };
+
+/// The ladder that a read begins with: temperatures in integer units.
+std::vector<double> first_ladder(const Window& window, std::size_t variables);
+/// Sets what a result says of its ladder.
+void describe_ladder(const Ladder& ladder, Tempered& result);
 
 Tempered temper(const Qubo& qubo, const TemperOptions& options, Control& control);
 

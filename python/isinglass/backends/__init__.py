@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from isinglass import _core, methods
+from isinglass.backends.limits import device_pays
 from isinglass.backends.through_qubo import through_qubo
 from isinglass.problems.evidence import EvidenceProblem
 from isinglass.problems.packing import PackingProblem
@@ -138,12 +139,24 @@ def _plan(problem_type: type, method: str, backend: str, chosen_by: str) -> Plan
     return Plan(method, chosen_by, backend, entry.complete({}), run)
 
 
-def resolve(problem_type: type, size: int, method: str, backend: str, options: Mapping[str, Any]) -> Plan:
-    """The plan for a problem type and size, a method (or "auto"), a back end (or "auto") and the given options."""
-    name = _AUTO_BACKEND if backend == "auto" else backend
-    if not options and not is_foreign(name):
-        return _resolve_bare(problem_type, size, method, name)
-    return _resolve(problem_type, size, method, name, options)
+def resolve(
+    problem_type: type, size: int, method: str, backend: str, options: Mapping[str, Any], batch: int = 1
+) -> Plan:
+    """The plan for a problem type and size, a method (or "auto"), a back end (or "auto") and the given options.
+
+    "auto" stays on the CPU, unless a `device` is named, or so large a `batch` pays on one.
+    """
+    if backend == "auto":
+        backend = _AUTO_BACKEND if options.get("device") is None else "cuda"
+        if batch > 1 and backend == _AUTO_BACKEND:
+            plan = resolve(problem_type, size, method, backend, options)
+            if device_pays(problem_type, plan.method, size, batch) and load("cuda").availability().available:
+                on_device = resolve(problem_type, size, plan.method, "cuda", options)
+                return replace(on_device, chosen_by=plan.chosen_by)
+            return plan
+    if not options and not is_foreign(backend):
+        return _resolve_bare(problem_type, size, method, backend)
+    return _resolve(problem_type, size, method, backend, options)
 
 
 @lru_cache(maxsize=1024)
@@ -163,6 +176,9 @@ def _resolve(problem_type: type, size: int, method: str, name: str, options: Map
             method, chosen_by = _AUTO_METHOD[problem_type](size, options), "auto"
     plan = _plan(problem_type, method, name, chosen_by)
     _check_foreign(name, method, options)
+    for option in getattr(load(name), "REFUSES", ()):
+        if options.get(option) not in (None, "auto"):
+            raise BackendError(f"backend {name!r} cannot honour option {option!r} of method {method!r}")
     if options:
         complete = methods.find(problem_type, method).complete(options)
         plan = Plan(plan.method, plan.chosen_by, plan.backend, complete, plan.run)
@@ -197,7 +213,7 @@ def run_many(
     for index, problem in enumerate(problems):
         kind = type(problem), len(problem)
         if (plan := plans.get(kind)) is None:
-            plan = plans[kind] = resolve(*kind, method, backend, options)
+            plan = plans[kind] = resolve(*kind, method, backend, options, len(problems))
         key = kind[0], plan.method
         plan_of.setdefault(key, plan)
         groups.setdefault(key, []).append(index)

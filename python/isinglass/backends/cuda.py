@@ -7,12 +7,19 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from isinglass.backends import Availability, cuda_evidence, cuda_packing
+from isinglass.backends import Availability, BackendError, Plan, cuda_evidence, cuda_packing, cuda_qubo
+from isinglass.backends.native_qubo import Where
+from isinglass.problems.qubo import Qubo
 
 _MODULE = "isinglass._cuda"
 
-RUNNERS: dict[tuple[type, str], Any] = {**cuda_evidence.RUNNERS, **cuda_packing.RUNNERS}
-BATCH_RUNNERS: dict[tuple[type, str], Any] = {**cuda_evidence.BATCH_RUNNERS, **cuda_packing.BATCH_RUNNERS}
+REFUSES = ("layout",)
+IMPLIES: dict[type, str] = {Qubo: "anneal"}
+_PARTS = (cuda_packing, cuda_qubo, cuda_evidence)
+RUNNERS: dict[tuple[type, str], Any] = {key: run for part in _PARTS for key, run in part.RUNNERS.items()}
+BATCH_RUNNERS: dict[tuple[type, str], Any] = {key: run for part in _PARTS for key, run in part.BATCH_RUNNERS.items()}
+# How blocks and launches are cut; tests vary it, no answer depends on it.
+CUT: dict[str, int] = {}
 
 
 @lru_cache(maxsize=1)
@@ -40,3 +47,18 @@ def native() -> ModuleType:
     found = module()
     assert found is not None
     return found
+
+
+def device_of(plan: Plan) -> tuple[int, Where]:
+    """The device that a plan names, or the first, by its number, and what results say of it."""
+    number, count = plan.options["device"] or 0, native().device_count()
+    if number >= count:
+        raise BackendError(f"device must be in 0..{count - 1}, got {number}")
+    found = native().device(number)
+    return number, Where(f"{found['name']} (cuda:{number})", found["architecture"])
+
+
+def placed(plan: Plan) -> tuple[Any, Any, Where]:
+    """The native module, where it places the blocks of a plan, and what results say of the device."""
+    number, where = device_of(plan)
+    return native(), native().Placement(number, **CUT), where

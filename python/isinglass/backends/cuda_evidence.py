@@ -13,7 +13,7 @@ from isinglass.result import Result, Results
 
 def _swap_many(problems: Sequence[EvidenceProblem], plan: Plan, requests: Sequence[Request]) -> Results:
     first, seeds = requests[0], seeds_of(requests)
-    native, device = cuda.native(), 0
+    native, (device, where) = cuda.native(), cuda.device_of(plan)
     batch = native.select_evidence_many(
         [problem.core() for problem in problems],
         plan.options["num_reads"] or 0,
@@ -24,8 +24,7 @@ def _swap_many(problems: Sequence[EvidenceProblem], plan: Plan, requests: Sequen
         first.time_limit,
         first.progress,
     )
-    info = native.device(device)
-    return EvidenceBatch(problems, batch, plan, seeds, info["name"], info["architecture"])
+    return EvidenceBatch(problems, batch, plan, seeds, *where)
 
 
 def _swap(problem: EvidenceProblem, plan: Plan, request: Request) -> Result:

@@ -242,6 +242,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
     return PackingBatch(problems, batch, plan, first.tight)
 
 
+REFUSES = ("device",)
 RUNNERS: dict[tuple[type, str], Any] = {
     **native_qubo.RUNNERS,
     **native_exact.RUNNERS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,6 +121,13 @@ def schedule_of(options: Mapping[str, Any]) -> Schedule:
     return Schedule(_DEFAULT_SWEEPS if sweeps is None else sweeps, ends, spacing == "linear", None, held)
 
 
+class Where(NamedTuple):
+    """What a search ran on, for `provenance`."""
+
+    device: str
+    instruction_set: str
+
+
 class _QuboResult(Result):
     """A result whose arrays are made when they are looked at."""
 
@@ -130,7 +137,7 @@ class _QuboResult(Result):
     _walked: _core.Walked
     _settings: Mapping[str, Any]
     _num_solutions: int | None
-    _instruction_set: str
+    _where: Where
 
     @lazy
     def _rows(self) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
@@ -188,8 +195,8 @@ class _QuboResult(Result):
             "method": plan.method,
             "chosen_by": plan.chosen_by,
             "backend": plan.backend,
-            "device": "cpu",
-            "instruction_set": self._instruction_set,
+            "device": self._where.device,
+            "instruction_set": self._where.instruction_set,
             "version": __version__,
             "quantisation": self._image.describe(),
             "layout": walked.layout,
@@ -237,8 +244,10 @@ def walked_result(
     plan: Plan,
     settings: Mapping[str, Any],
     num_solutions: int | None = None,
+    where: Where | None = None,
 ) -> Result:
-    """The result of a native search; `settings` joins its provenance, and `num_solutions` overrides the option."""
+    """The result of a native search; `settings` joins its provenance, and `num_solutions` overrides the option.
+    `where`: not on the CPU."""
     stopped = walked.stopped
     return _QuboResult(
         energy=walked.energy,
@@ -249,7 +258,7 @@ def walked_result(
         _walked=walked,
         _settings=settings,
         _num_solutions=num_solutions or plan.options["num_solutions"],
-        _instruction_set=_core.isa(),
+        _where=where or Where("cpu", _core.isa()),
     )
 
 
@@ -287,50 +296,104 @@ def _anneal(problem: Qubo, plan: Plan, request: Request) -> Result:
     return walked_result(problem, walked, image, plan, settings)
 
 
-def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
+class AnnealBatch(NamedTuple):
+    """Arguments of a native batch of anneals; lists have one entry a problem."""
+
+    cores: list[_core.QuboCore]
+    num_reads: list[int]
+    schedule: Schedule
+    seeds: list[int]
+    threads: int
+    states: list[States | None]
+    options: Mapping[str, Any]
+    request: Request
+
+
+def anneal_batch(
+    problems: Sequence[Qubo],
+    plan: Plan,
+    requests: Sequence[Request],
+    walk: Callable[[AnnealBatch], Sequence[_core.Walked]],
+    where: Where | None = None,
+) -> list[Result]:
+    """Many anneals by one native call, `walk`."""
     if not problems:
         return []
     options, first = plan.options, requests[0]
     starts = [start_states(problem, options["initial_states"], options["num_reads"]) for problem in problems]
     schedule = schedule_of(options)
     images = [image_of(problem, options["bits"]) for problem in problems]
-    seeds = [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
-    layout = options["layout"]
-    found = _core.anneal_many(
+    batch = AnnealBatch(
         [image.core for image in images],
         [num_reads for _, num_reads in starts],
-        schedule.num_sweeps,
-        schedule.beta_range,
-        schedule.linear,
-        schedule.betas,
-        not schedule.held,
-        seeds,
+        schedule,
+        [secrets.randbits(64) if request.seed is None else request.seed for request in requests],
         first.threads or available_cores(),
-        None if layout == "auto" else layout,
         [states for states, _ in starts],
-        options["target_energy"],
-        options["trace"],
-        first.time_limit,
-        first.progress,
+        options,
+        first,
     )
+    shared = {"num_sweeps": schedule.num_sweeps, "quench": not schedule.held}
     return [
-        walked_result(
-            problem,
-            walked,
-            image,
-            plan,
-            {"seed": seed, "num_reads": num_reads, "num_sweeps": schedule.num_sweeps, "quench": not schedule.held},
+        walked_result(problem, walked, image, plan, {"seed": seed, "num_reads": reads, **shared}, where=where)
+        for problem, walked, image, seed, reads in zip(
+            problems, walk(batch), images, batch.seeds, batch.num_reads, strict=True
         )
-        for problem, walked, image, seed, (_, num_reads) in zip(problems, found, images, seeds, starts, strict=True)
     ]
 
 
-def _temper(problem: Qubo, plan: Plan, request: Request) -> Result:
-    options = plan.options
-    states, num_reads = start_states(problem, options["initial_states"], options["num_reads"], _DEFAULT_LADDERS)
-    ends, num_sweeps = options["beta_range"], options["num_sweeps"]
+def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
+    def walk(batch: AnnealBatch) -> list[_core.Walked]:
+        schedule, options, layout = batch.schedule, batch.options, batch.options["layout"]
+        return _core.anneal_many(
+            batch.cores,
+            batch.num_reads,
+            schedule.num_sweeps,
+            schedule.beta_range,
+            schedule.linear,
+            schedule.betas,
+            not schedule.held,
+            batch.seeds,
+            batch.threads,
+            None if layout == "auto" else layout,
+            batch.states,
+            options["target_energy"],
+            options["trace"],
+            batch.request.time_limit,
+            batch.request.progress,
+        )
+
+    return anneal_batch(problems, plan, requests, walk)
+
+
+def ladder_ends(options: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The ends of a ladder that the options of `temper` ask for.
+
+    Raises
+    ------
+    ValueError
+        For ends that no ladder has.
+    """
+    ends: tuple[float, float] | None = options["beta_range"]
     if ends is not None and not 0 < ends[0] < ends[1] < np.inf:
         raise ValueError(f"beta_range must have 0 < first < last, finite, for method 'temper', got {ends}")
+    return ends
+
+
+def ladder_states(problem: Qubo, options: Mapping[str, Any]) -> tuple[States | None, int]:
+    """Start states of ladders, or None, and the number of ladders."""
+    return start_states(problem, options["initial_states"], options["num_reads"], _DEFAULT_LADDERS)
+
+
+def ladder_settings(seed: int, num_reads: int, num_sweeps: int) -> dict[str, Any]:
+    """What the provenance of `temper` says beside its options."""
+    return {"seed": seed, "num_reads": num_reads, "num_sweeps": num_sweeps, "num_replicas": _REPLICAS}
+
+
+def _temper(problem: Qubo, plan: Plan, request: Request) -> Result:
+    options, num_sweeps = plan.options, plan.options["num_sweeps"]
+    states, num_reads = ladder_states(problem, options)
+    ends = ladder_ends(options)
     image = image_of(problem, options["bits"])
     seed = secrets.randbits(64) if request.seed is None else request.seed
     walked = _core.temper(
@@ -346,8 +409,7 @@ def _temper(problem: Qubo, plan: Plan, request: Request) -> Result:
         request.time_limit,
         request.progress,
     )
-    settings = {"seed": seed, "num_reads": num_reads, "num_sweeps": num_sweeps, "num_replicas": _REPLICAS}
-    return walked_result(problem, walked, image, plan, settings)
+    return walked_result(problem, walked, image, plan, ladder_settings(seed, num_reads, num_sweeps))
 
 
 def _descend(problem: Qubo, plan: Plan, request: Request) -> Result:

@@ -215,6 +215,7 @@ def _result(
 
 IMPLIES: dict[type, str] = {Qubo: "anneal"}  # of its two, the one for any size
 
+REFUSES = ("device",)
 RUNNERS: dict[tuple[type, str], Any] = {
     **reference_qubo.RUNNERS,
     **reference_evidence.RUNNERS,

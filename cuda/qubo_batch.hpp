@@ -1,0 +1,118 @@
+// What batches of small QUBOs share: where they run, how reads are laid out, how they come back.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "isinglass/control.hpp"
+#include "isinglass/parallel.hpp"
+#include "isinglass/reads.hpp"
+#include "qubo_rows.hpp"
+#include "warp_record.hpp"
+
+namespace isinglass::cuda {
+
+/// Where a batch runs. What it finds does not depend on it.
+struct Placement {
+  int device = 0;
+  unsigned warps = 0;       // of a block; 0: by the size of the problems
+  std::uint64_t slice = 0;  // sweeps of the first launch; 0: by the size of the batch
+};
+
+/// Host memory that one launch may take: more problems wait for the next one.
+inline constexpr std::size_t kMostBytesAtOnce = std::size_t{1} << 28;
+inline constexpr std::size_t kMostReadsAtOnce = std::size_t{1} << 16;
+
+/// Sweeps that a first launch of `reads` reads of `n` variables may take: 20 ms at a rate that every device exceeds.
+inline std::uint64_t first_slice(const Placement& placement, std::size_t reads_times_variables) {
+  constexpr double kAttempts = 4e8;
+  if (placement.slice > 0) return placement.slice;
+  return static_cast<std::uint64_t>(kAttempts / static_cast<double>(std::max<std::size_t>(1, reads_times_variables)));
+}
+
+/// body(i) for i in [0, count) on threads, whatever the control of the search says.
+inline void on_threads(std::size_t count, int threads, const std::function<void(std::size_t)>& body) {
+  Control calm(std::numeric_limits<double>::infinity());
+  parallel_for(count, threads, calm, body);
+}
+
+inline void pack_state(const std::uint8_t* state, std::size_t n, std::uint32_t* words) {
+  std::fill_n(words, kMostBlocks, 0U);
+  for (std::size_t i = 0; i < n; ++i) words[i / 32] |= static_cast<std::uint32_t>(state[i]) << i % 32;
+}
+inline void unpack_state(const std::uint32_t* words, std::size_t n, std::uint8_t* state) {
+  for (std::size_t i = 0; i < n; ++i) state[i] = words[i / 32] >> i % 32 & 1;
+}
+
+/// The reads of one job of a batch, which come generation by generation as run_generations (reads.hpp) says, several
+/// generations at once where no target can end them earlier.
+class ReadsInHand {
+ public:
+  ReadsInHand(const Qubo& qubo, const ReadOptions& options, Reads& reads)
+      : qubo_(qubo), options_(options), reads_(reads) {}
+
+  bool open() const { return !ended_ && reads_.count < options_.num_reads; }
+  /// Reads that the next launch walks, from reads.count on.
+  std::size_t wanted(bool stopped) const {
+    const std::size_t rest = options_.num_reads - reads_.count;
+    return std::min(rest, stopped ? 1 : options_.target_energy ? kReadsPerGeneration : kMostReadsAtOnce);
+  }
+  /// Takes the end of `count` reads: word(r) are the words of the state of read r, flips(r) its flips.
+  template <class WordsOf, class FlipsOf>
+  void take(std::size_t count, StopReason stopped, WordsOf words, FlipsOf flips) {
+    reads_.stopped = stopped;
+    ended_ = stopped != StopReason::none;
+    if (ended_ && reads_.generations > 0) return;  // these ones are not whole
+    const std::size_t n = qubo_.size(), first = reads_.count;
+    reads_.states.resize((first + count) * n);
+    reads_.energies.resize(first + count);
+    for (std::size_t r = 0; r < count; ++r) {
+      unpack_state(words(r), n, reads_.states.data() + (first + r) * n);
+      reads_.flips.push_back(flips(r));
+    }
+    energies(qubo_.view(), reads_.states.data() + first * n, count, reads_.energies.data() + first);
+    reads_.count += count;
+    const double* const found = reads_.energies.data() + first;
+    reads_.target_reached =
+        options_.target_energy && *std::min_element(found, found + count) <= *options_.target_energy;
+    if (!ended_) reads_.generations += (count + kReadsPerGeneration - 1) / kReadsPerGeneration;
+    ended_ = ended_ || reads_.target_reached;
+  }
+
+ private:
+  const Qubo& qubo_;
+  const ReadOptions& options_;
+  Reads& reads_;
+  bool ended_ = false;
+};
+
+/// Launches until every walk has ended, of as many walks at once as host memory allows, `bytes_of(walk, reads)` each.
+/// run(chosen, wanted, stopped) takes the next wanted[k] reads of chosen[k] to their end; stopped: at once.
+template <class Walk, class BytesOf, class Run>
+void in_launches(std::vector<Walk>& walks, Control& control, BytesOf bytes_of, Run run) {
+  for (std::size_t next = 0; next < walks.size();) {
+    std::vector<Walk*> chosen;
+    std::vector<std::size_t> wanted;
+    const bool stopped = control.stop();
+    for (std::size_t bytes = 0, reads = 0; next < walks.size(); ++next) {
+      const std::size_t count = walks[next].hand.wanted(stopped);
+      bytes += bytes_of(walks[next], count);
+      reads += count;
+      if (!chosen.empty() && (bytes > kMostBytesAtOnce || reads > kMostReadsAtOnce)) break;
+      chosen.push_back(&walks[next]);
+      wanted.push_back(count);
+    }
+    while (!chosen.empty()) {
+      run(chosen, wanted, control.reason() != StopReason::none);
+      std::erase_if(chosen, [](const Walk* walk) { return !walk->hand.open(); });
+      wanted.clear();
+      for (const Walk* walk : chosen) wanted.push_back(walk->hand.wanted(false));
+    }
+  }
+}
+
+}  // namespace isinglass::cuda

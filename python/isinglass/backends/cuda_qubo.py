@@ -1,0 +1,86 @@
+"""Annealing and tempering of small QUBOs on a device: batches, the reads of `cpu` bit for bit."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from isinglass.backends import Plan, Request, available_cores, cuda
+from isinglass.backends.native_qubo import (
+    AnnealBatch,
+    anneal_batch,
+    image_of,
+    ladder_ends,
+    ladder_settings,
+    ladder_states,
+    walked_result,
+)
+from isinglass.problems.qubo import Qubo
+from isinglass.result import Result
+
+
+def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
+    native, placement, where = cuda.placed(plan)
+
+    def walk(batch: AnnealBatch) -> Any:
+        schedule, options = batch.schedule, batch.options
+        return native.anneal_many(
+            batch.cores,
+            batch.num_reads,
+            schedule.num_sweeps,
+            schedule.beta_range,
+            schedule.linear,
+            schedule.betas,
+            not schedule.held,
+            batch.seeds,
+            batch.threads,
+            batch.states,
+            options["target_energy"],
+            options["trace"],
+            batch.request.time_limit,
+            batch.request.progress,
+            placement,
+        )
+
+    return anneal_batch(problems, plan, requests, walk, where)
+
+
+def _temper_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
+    if not problems:
+        return []
+    native, placement, where = cuda.placed(plan)
+    options, num_sweeps, first = plan.options, plan.options["num_sweeps"], requests[0]
+    starts = [ladder_states(problem, options) for problem in problems]
+    images = [image_of(problem, options["bits"]) for problem in problems]
+    seeds = [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
+    found = native.temper_many(
+        [image.core for image in images],
+        [num_reads for _, num_reads in starts],
+        num_sweeps,
+        ladder_ends(options),
+        seeds,
+        first.threads or available_cores(),
+        [states for states, _ in starts],
+        options["target_energy"],
+        first.time_limit,
+        first.progress,
+        placement,
+    )
+    return [
+        walked_result(problem, walked, image, plan, ladder_settings(seed, num_reads, num_sweeps), where=where)
+        for problem, walked, image, seed, (_, num_reads) in zip(problems, found, images, seeds, starts, strict=True)
+    ]
+
+
+def _alone(batch: Callable[[Sequence[Any], Plan, Sequence[Request]], Sequence[Result]]) -> Any:
+    """The runner for one problem: a batch of one."""
+
+    def run(problem: Any, plan: Plan, request: Request) -> Result:
+        return batch([problem], plan, [request])[0]
+
+    return run
+
+
+BATCH_RUNNERS: dict[tuple[type, str], Any] = {(Qubo, "anneal"): _anneal_many, (Qubo, "temper"): _temper_many}
+RUNNERS: dict[tuple[type, str], Any] = {key: _alone(batch) for key, batch in BATCH_RUNNERS.items()}
