@@ -30,7 +30,7 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def data() -> Path:
     if not (named := os.environ.get("ISINGLASS_DATA")):
         pytest.skip("ISINGLASS_DATA is unset: no real data to bench on")

@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from isinglass.diagnosis import diagnose
 from isinglass.experiments.datasets import oddities, read_questions
 from isinglass.records import RecordError
 
@@ -450,3 +451,12 @@ def test_oddities_of_the_real_files(data, part, expected):
     if part == "2wiki_dev":
         assert found["supporting_facts_out_of_range"] > 0
         assert found["answers_not_spans"] == 442 - 405
+
+
+def test_answers_that_stand_nowhere_word_for_word_leave_it_to_the_gold_documents(data):
+    questions = read_questions(data / "qa" / "2wiki_dev.jsonl.gz").questions
+    texts = [[{"text": p.text, "title": p.title} for p in question.paragraphs] for question in questions]
+    rows = diagnose([one[:0] for one in texts], questions, texts)
+    nowhere = [row for row in rows if row.answer_in_retrieved is False]
+    assert 0 < len(nowhere) < len(rows) / 4
+    assert {row.failure for row in nowhere} == {"lost_in_packing"}  # every gold document was there, and none was packed

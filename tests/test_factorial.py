@@ -104,6 +104,10 @@ def test_an_experiment_resumes_from_its_journal(config, tmp_path):
     assert again.resumed == 10
     assert list(map(repr, again.rows)) == list(map(repr, whole.rows))
     assert run_experiment(experiment, journal).resumed == 24
+    # A retriever that is added or left out leaves the others' lines as good as they were.
+    fewer = config(retrievers=False)
+    fewer.write_text(fewer.read_text() + '[[retrievers]]\nname = "chunk"\nindex = "tfidf"\n')
+    assert run_experiment(read_experiment(fewer), journal).resumed == 12
     # Another configuration does not take these lines.
     other = read_experiment(config('candidates = "sentences"'))
     assert run_experiment(other, journal).resumed == 0

@@ -17,22 +17,16 @@ constexpr auto kAsciiKind = [] {
   return kind;
 }();
 
-bool is_ascii_word(char c) {
+std::uint8_t ascii_kind(char c) {
   const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x80 && kAsciiKind[byte] == kWordCharacter;
+  return byte < 0x80 ? kAsciiKind[byte] : static_cast<std::uint8_t>(kOther);
 }
+
+bool is_ascii_word(char c) { return ascii_kind(c) == kWordCharacter; }
 
 bool is_article(std::string_view word) { return word == "a" || word == "an" || word == "the"; }
 
 }  // namespace
-
-void TokenNumbers::add_token(std::string_view token, std::vector<std::int32_t>& numbers) {
-  auto found = numbers_.find(token);
-  if (found == numbers_.end()) {
-    found = numbers_.emplace(std::string(token), static_cast<std::int32_t>(numbers_.size())).first;
-  }
-  numbers.push_back(found->second);
-}
 
 void TokenNumbers::end_word(std::vector<std::int32_t>& numbers) {
   if (articles_ == Articles::word_boundaries && is_article(std::string_view(token_).substr(word_begin_))) {
@@ -59,6 +53,17 @@ void TokenNumbers::add_text(std::string_view lowered, std::vector<std::int32_t>&
       kind = kAsciiKind[byte];
       do ++at;
       while (kind == kWordCharacter && at < lowered.size() && is_ascii_word(lowered[at]));
+      if (kind == kWordCharacter && token_.empty()) {
+        // Most tokens are one word, perhaps with punctuation behind it: they need not be put together.
+        std::size_t end = at;
+        while (end < lowered.size() && ascii_kind(lowered[end]) == kPunctuation) ++end;
+        if (end == lowered.size() || ascii_kind(lowered[end]) == kBlank) {
+          const std::string_view word = lowered.substr(begin, at - begin);
+          if (!is_article(word)) add_token(word, numbers);
+          at = end;
+          continue;
+        }
+      }
     } else {
       const std::uint8_t properties = table_->properties(next_code_point(lowered, at));
       if ((properties & kSpace) != 0) kind = kBlank;

@@ -271,16 +271,41 @@ bool is_content(const Word& word, WordRule rule) {
   return word.length > 5 || std::find(stops.begin(), stops.end(), word.stem) == stops.end();
 }
 
+std::int32_t StringNumbers::number(std::string_view string) {
+  if (2 * size() >= slots_.size()) grow();
+  const std::size_t hash = std::hash<std::string_view>()(string);
+  for (std::size_t at = hash;; ++at) {
+    Slot& slot = slots_[at & (slots_.size() - 1)];
+    if (slot.number < 0) {
+      slot = {hash, static_cast<std::int32_t>(size())};
+      characters_.append(string);
+      ends_.push_back(characters_.size());
+      return slot.number;
+    }
+    if (slot.hash == hash && this->string(static_cast<std::size_t>(slot.number)) == string) return slot.number;
+  }
+}
+
+void StringNumbers::grow() {
+  std::vector<Slot> larger(std::max<std::size_t>(64, 4 * slots_.size()));
+  for (const Slot& slot : slots_) {
+    if (slot.number < 0) continue;
+    std::size_t at = slot.hash;
+    while (larger[at & (larger.size() - 1)].number >= 0) ++at;
+    larger[at & (larger.size() - 1)] = slot;
+  }
+  slots_.swap(larger);
+}
+
 void WordNumbers::encode(std::string_view text, const CharacterTable* table, std::vector<std::int64_t>& numbers) {
   SpelledWord builder;
-  build_words(text, rule_, table, builder, [&](std::string_view word) {
-    auto found = numbers_.find(word);
-    if (found == numbers_.end()) {
-      found = numbers_.emplace(std::string(word), static_cast<std::int64_t>(words_.size())).first;
-      words_.push_back(found->first);
-    }
-    numbers.push_back(found->second);
-  });
+  build_words(text, rule_, table, builder, [&](std::string_view word) { numbers.push_back(numbers_.number(word)); });
+}
+
+std::vector<std::string> WordNumbers::words() const {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < numbers_.size(); ++i) words.emplace_back(numbers_.string(i));
+  return words;
 }
 
 bool equal_folded(std::string_view a, std::string_view b, const CharacterTable* table) {

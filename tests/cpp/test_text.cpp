@@ -119,3 +119,14 @@ TEST(the_budget_is_hard_and_pinned_sentences_are_paid) {
   limits.budget = 4;
   CHECK(bridge.pick({}, limits).order == pinned);
 }
+
+TEST(strings_are_numbered_by_first_use) {
+  StringNumbers numbers;
+  CHECK(numbers.number("lake") == 0);
+  CHECK(numbers.number("") == 1);
+  CHECK(numbers.number("lake") == 0);
+  for (int k = 0; k < 5000; ++k) CHECK(numbers.number("w" + std::to_string(k)) == k + 2);
+  for (int k = 0; k < 5000; ++k) CHECK(numbers.number("w" + std::to_string(k)) == k + 2);
+  CHECK(numbers.size() == 5002);
+  CHECK(numbers.string(0) == "lake" && numbers.string(1).empty() && numbers.string(5001) == "w4999");
+}

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "isinglass/text.hpp"
@@ -31,7 +30,9 @@ class TokenNumbers {
   /// Appends the numbers of the tokens of `lowered`.
   void add_text(std::string_view lowered, std::vector<std::int32_t>& numbers);
   /// Appends the number of a token that is normalised already.
-  void add_token(std::string_view token, std::vector<std::int32_t>& numbers);
+  void add_token(std::string_view token, std::vector<std::int32_t>& numbers) {
+    numbers.push_back(numbers_.number(token));
+  }
 
  private:
   /// Takes the last run of word characters out, if it is an article at a word boundary.
@@ -40,7 +41,7 @@ class TokenNumbers {
 
   Articles articles_;
   const CharacterTable* table_;
-  std::unordered_map<std::string, std::int32_t, ViewHash, std::equal_to<>> numbers_;
+  StringNumbers numbers_;
   std::string token_;
   std::size_t word_begin_ = 0;
 };

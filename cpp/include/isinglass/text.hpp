@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -215,9 +214,31 @@ void for_each_word(std::string_view text, WordRule rule, const CharacterTable* t
   build_words(text, rule, table, word, std::forward<Visit>(visit));
 }
 
-/// Lets a hash map keyed by strings be asked by views.
-struct ViewHash : std::hash<std::string_view> {
-  using is_transparent = void;
+/// Numbers distinct strings from 0, in order of first use.
+class StringNumbers {
+ public:
+  /// The number of `string`; the next one, if it is new.
+  std::int32_t number(std::string_view string);
+  /// How many there are.
+  std::size_t size() const { return ends_.size(); }
+  /// The string of a number. Valid until the next new one.
+  std::string_view string(std::size_t number) const {
+    const std::size_t begin = number == 0 ? 0 : ends_[number - 1];
+    return std::string_view(characters_).substr(begin, ends_[number] - begin);
+  }
+
+ private:
+  struct Slot {
+    std::size_t hash = 0;
+    std::int32_t number = -1;
+  };
+
+  void grow();
+
+  // Open addressing: a string that is known costs a probe or two, and no pointer is followed but to its characters.
+  std::vector<Slot> slots_;
+  std::vector<std::size_t> ends_;  // of each string in `characters_`
+  std::string characters_;
 };
 
 /// Numbers the distinct words of texts, from 0, in order of first use.
@@ -228,12 +249,11 @@ class WordNumbers {
   /// Appends the numbers of the words of `text`, which is in normal form C. `table` as in `build_words`.
   void encode(std::string_view text, const CharacterTable* table, std::vector<std::int64_t>& numbers);
   /// The words by their numbers, folded.
-  const std::vector<std::string>& words() const { return words_; }
+  std::vector<std::string> words() const;
 
  private:
   WordRule rule_;
-  std::unordered_map<std::string, std::int64_t, ViewHash, std::equal_to<>> numbers_;
-  std::vector<std::string> words_;
+  StringNumbers numbers_;
 };
 
 }  // namespace isinglass

@@ -23,7 +23,7 @@ from isinglass.diagnosis.survival import (
     gold_token_density,
 )
 from isinglass.diagnosis.trace import text_hash
-from isinglass.measure.text import count_words
+from isinglass.measure.lexical import Vocabulary
 
 DEPTHS = (1, 2, 5)
 """Depths of the columns of the retrieved list, as published."""
@@ -269,7 +269,7 @@ class _Snippet(NamedTuple):
 class _Context(NamedTuple):
     pieces: Sequence[str]  # white space stands between them
     snippets: Sequence[_Snippet]
-    tokens: int
+    tokens: int | None  # where it is not the sum of the snippets'
 
 
 def _diagnose(
@@ -301,12 +301,15 @@ def _diagnose(
         for made in _per_question("compressed", compressed, len(asked))
     ]
     in_compressed = _found(squeezed, answers)
+    counted = iter(
+        Vocabulary(ascii_words=False).count([s.text for context in seen for s in context.snippets if s.cost is None])
+    )
     rows = []
     for i, (question, context) in enumerate(zip(asked, seen)):
         gold = question.gold
         named = all(snippet.names for snippet in context.snippets)
         documents = [snippet.document(gold) for snippet in context.snippets] if named else []
-        costs = [count_words(s.text) if s.cost is None else s.cost for s in context.snippets]
+        costs = [next(counted) if s.cost is None else s.cost for s in context.snippets]
         found = lists[i]
         ranking = [] if found is None else [s.document(gold) for s in found if s.names]
         ranks = [] if found is None else sorted(depths)
@@ -341,7 +344,7 @@ def _diagnose(
                     in_context=stands,
                     all_gold=all_gold,
                 ),
-                tokens=context.tokens,
+                tokens=sum(costs) if context.tokens is None else context.tokens,
                 snippets=len(context.snippets),
                 **answered,
             )
@@ -443,7 +446,7 @@ def _question(given: Any) -> _Question:
 
 def _context(given: Any) -> _Context:
     if isinstance(given, str):
-        return _Context([given], [_Snippet(given, (), None, None, None)] if given.strip() else [], count_words(given))
+        return _Context([given], [_Snippet(given, (), None, None, None)] if given.strip() else [], None)
     snippets = _field(given, "snippets")
     if snippets is not None and isinstance(text := _field(given, "text"), str):
         return _Context(
@@ -452,8 +455,7 @@ def _context(given: Any) -> _Context:
     if isinstance(given, Mapping) or not isinstance(given, Sequence):
         raise TypeError(f"context must be a Selected, a string or a sequence of snippets, got {_shown(given)}")
     listed = [_snippet(snippet) for snippet in given]
-    tokens = sum(count_words(s.text) if s.cost is None else s.cost for s in listed)
-    return _Context([snippet.text for snippet in listed], listed, tokens)
+    return _Context([snippet.text for snippet in listed], listed, None)
 
 
 def _stretches(snippets: Sequence[Any]) -> list[tuple[int, int]]:

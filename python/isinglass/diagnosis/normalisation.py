@@ -69,6 +69,7 @@ _QUOTES = dict.fromkeys(map(ord, "\u2018\u2019\u201a\u201b\u2032\u02bc\u02b9\u00
 _POSSESSIVE = re.compile(r"(?<=\w)'s\b")
 _GROUP = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
+_POINTED = re.compile(r"\d[.,]\d")
 _A_POINT = "\ue000"  # private use: no text that was normalised has it for anything else
 
 
@@ -90,15 +91,22 @@ def lenient_tokens(text: str) -> list[str]:
     list of str
         Possibly empty.
     """
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.translate(_QUOTES)).casefold())
-    text = _POSSESSIVE.sub("", text)
-    text = _POINT.sub(_A_POINT, _GROUP.sub("", text))
-    if text.isascii():
-        text = text.replace("-", " ").translate(NO_ASCII_PUNCTUATION)
+    plain = text.isascii()
+    if plain:
+        text = text.lower().replace("`", "'")
     else:
-        text = "".join(map(_folded, text))
-        text = _UNSPACED_CHARACTER.sub(r" \g<0> ", text)
-    return [token.replace(_A_POINT, ".") for token in _ARTICLE.sub(" ", text).split()]
+        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.translate(_QUOTES)).casefold())
+    if "'s" in text:
+        text = _POSSESSIVE.sub("", text)
+    if _POINTED.search(text):
+        text = _POINT.sub(_A_POINT, _GROUP.sub("", text))
+    if plain:
+        text = text.replace("-", " ").translate(NO_ASCII_PUNCTUATION)
+        if text.isprintable():  # then nothing but white space bounds a word
+            return [token for token in text.split() if token not in _ARTICLES]
+    else:
+        text = _UNSPACED_CHARACTER.sub(r" \g<0> ", text.translate(_FOLDED))
+    return _ARTICLE.sub(" ", text).replace(_A_POINT, ".").split()
 
 
 def _folded(character: str) -> str:
@@ -112,6 +120,17 @@ def _folded(character: str) -> str:
         case kind if kind[0] == "P" or character in string.punctuation:
             return ""
     return " " if character == "\u2212" else character  # the minus sign is a dash to a reader
+
+
+class _Folds(dict[int, str]):
+    """What each character becomes, worked out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = folded = _folded(chr(code))
+        return folded
+
+
+_FOLDED = _Folds()
 
 
 NORMALISATIONS: dict[str, Callable[[str], list[str]]] = {

@@ -384,7 +384,7 @@ def run_experiment(
         If a process of our own ends abruptly; the journal has what was finished.
     """
     # What can be wrong with these is told before the work, not after it.
-    packing = _packing_hash(experiment)
+    packing = _packing_hashes(experiment)
     answers = Answers.read(experiment.answers) if experiment.answers else None
     if experiment.embed is not None:
         _function(experiment.embed)
@@ -439,7 +439,7 @@ def run_experiment(
         else:
             results[key] = rows
             if journal is not None:
-                append_line(journal, json.dumps({"config": packing, "key": key, "rows": rows}))
+                append_line(journal, json.dumps({"config": packing[key[2]], "key": key, "rows": rows}))
         if progress is not None:
             progress(len(results), total)
 
@@ -557,13 +557,19 @@ def _fault(key: tuple[str, int, str, str], error: Exception, keep_going: bool) -
     return reason
 
 
-def _packing_hash(experiment: Experiment) -> str:
-    """Of what the packed rows depend on, contents of files and our version included; answers come later."""
+def _packing_hashes(experiment: Experiment) -> dict[str, str]:
+    """For each retriever, of what its packed rows depend on, contents of files and our version included. Another
+    retriever beside it changes nothing of them, nor do the answers, which come later."""
     plain = _plain(experiment)
-    for name in ("answers", "rule", "oracle", "router", "baselines"):
+    for name in ("answers", "rule", "oracle", "router", "baselines", "retrievers"):
         del plain[name]
-    used = [*experiment.files, *(level.run for level in experiment.retrievers if level.run is not None)]
-    return text_hash(json.dumps([__version__, plain, [_file_hash(path) for path in used]], sort_keys=True))
+    files = [_file_hash(path) for path in experiment.files]
+    hashes = {}
+    for level in experiment.retrievers:
+        run = None if level.run is None else _file_hash(level.run)
+        own = vars(level) | {"run": run}
+        hashes[level.name] = text_hash(json.dumps([__version__, plain, own, files], sort_keys=True))
+    return hashes
 
 
 def _file_hash(path: str) -> str:
@@ -581,13 +587,16 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     return plain
 
 
-def _journalled(journal: str | Path | None, packing: str) -> dict[tuple[str, int, str, str], list[dict[str, Any]]]:
+def _journalled(
+    journal: str | Path | None, packing: Mapping[str, str]
+) -> dict[tuple[str, int, str, str], list[dict[str, Any]]]:
     if journal is None or not Path(journal).exists():
         return {}
     held: dict[tuple[str, int, str, str], list[dict[str, Any]]] = {}
+    known = set(packing.values())
     for _, record in read_records(journal):
         # A line that a crash cut short is computed again.
-        if isinstance(record, dict) and record.get("config") == packing:
+        if isinstance(record, dict) and record.get("config") in known:
             dataset, seed, retriever, question = record["key"]
             held[dataset, seed, retriever, question] = record["rows"]
     return held

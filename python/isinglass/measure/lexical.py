@@ -38,13 +38,21 @@ class Vocabulary:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Word numbers of each text, in order."""
+        numbers, starts = self._encoded(texts)
+        flat, bounds = numbers.tolist(), starts.tolist()
+        return [flat[a:b] for a, b in pairwise(bounds)]
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """How many words each text has."""
+        counts: list[int] = np.diff(self._encoded(texts)[1]).tolist()
+        return counts
+
+    def _encoded(self, texts: Sequence[str]) -> tuple[IntArray, IntArray]:
         given, table = list(texts), None
         if not (self._ascii_words or all(map(str.isascii, given))):
             table = character_table()
             given = [text if text.isascii() else unicodedata.normalize("NFC", text) for text in given]
-        numbers, starts = self._core.encode(given, table)
-        flat, bounds = numbers.tolist(), starts.tolist()
-        return [flat[a:b] for a, b in pairwise(bounds)]
+        return self._core.encode(given, table)
 
     @property
     def number(self) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -11,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from isinglass import _core
 
 DIMENSIONS = 384
 _TOKENS = 256  # what the model was trained on; longer texts are cut
@@ -61,12 +64,18 @@ def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     if not len(texts):
         return vectors
     tokenizer, session = _model()
-    for i, encoded in enumerate(tokenizer.encode_batch(list(texts))):
-        ids = np.array([encoded.ids], dtype=np.int64)
-        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+
+    def vector(ids: list[int]) -> npt.NDArray[np.float64]:
+        given = np.array([ids], dtype=np.int64)
+        inputs = {"input_ids": given, "attention_mask": np.ones_like(given), "token_type_ids": np.zeros_like(given)}
         (hidden,) = session.run(["last_hidden_state"], inputs)
-        mean = hidden[0].mean(axis=0, dtype=np.float64)
-        vectors[i] = mean / np.linalg.norm(mean)
+        mean: npt.NDArray[np.float64] = hidden[0].mean(axis=0, dtype=np.float64)
+        return mean / np.linalg.norm(mean)
+
+    encoded = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
+    with ThreadPoolExecutor(_core.available_cores()) as threads:
+        for i, found in enumerate(threads.map(vector, encoded)):
+            vectors[i] = found
     return vectors
 
 
@@ -81,7 +90,10 @@ def _model() -> tuple[Any, Any]:
     tokenizer = Tokenizer.from_file(str(vocabulary))
     tokenizer.no_padding()
     tokenizer.enable_truncation(_TOKENS)
-    return tokenizer, onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    # Threads share texts, not a text: they need not wait for each other, and no vector depends on their number.
+    options.intra_op_num_threads = 1
+    return tokenizer, onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 
 
 def _file(package: str) -> Path:
