@@ -238,6 +238,24 @@ def test_answers_are_scored_and_join_the_rows(config, tmp_path):
     assert (router["f1"] == 1).all()  # it learns that one policy is always right
 
 
+def test_what_answers_leave_out_is_told(config, tmp_path, capsys):
+    questions = [json.loads(line) for line in SAMPLE.read_text().splitlines()]
+    extra = answer_file(
+        tmp_path,
+        [{"question": q["id"], "policy": "focused", "prediction": "x", "latency": 3} for q in questions[:5]]
+        + [
+            {"question": "elsewhere", "prediction": "x"},
+            {"question": questions[0]["id"], "budget": 7, "em": 1, "f1": 1},
+        ],
+    )
+    assert main(["evaluate", "--config", str(config(extra, retrievers=False)), "--json"]) == 0
+    shown = capsys.readouterr()
+    assert "reader answered 10 of 48 rows: its figures are of these alone" in shown.err
+    assert "answers that agree with no row: 2" in shown.err
+    report = json.loads(shown.out)
+    assert (report["packed"], report["answered"], report["unused_answers"]) == (48, {"reader": 10}, 2)
+
+
 def test_a_router_sees_nothing_of_its_own_fold():
     rng = np.random.default_rng(2)
     records = []
@@ -310,6 +328,15 @@ def test_bad_retrievers_and_answers_are_named(config, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"question": "x"}\n')
     with pytest.raises(RecordError, match="line 1: expected question, and prediction or em and f1"):
         Answers.read([str(tmp_path / "a.jsonl")])
+    for line, message in (
+        ('{"question": "x", "em": 1, "f1": "high"}', r"line 1: f1 must be a number in \[0, 1\], got 'high'"),
+        ('{"question": "x", "em": true, "f1": 1}', r"em must be a number in \[0, 1\], got True"),
+        ('{"question": "x", "em": 0, "f1": 35.5}', r"f1 must be a number in \[0, 1\], got 35.5"),
+        ('{"question": "x", "prediction": "y", "polcy": "mmr"}', r"got polcy \(did you mean policy\?\)"),
+    ):
+        (tmp_path / "a.jsonl").write_text(line)
+        with pytest.raises(RecordError, match=message):
+            Answers.read([str(tmp_path / "a.jsonl")])
     with pytest.raises(ValueError, match="expected one answer for question 'x'"):
         Answers([{"question": "x", "em": 1, "f1": 1}] * 2)
 

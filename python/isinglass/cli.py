@@ -508,6 +508,11 @@ def _experiment(args: argparse.Namespace) -> int:
         tables = findings(outcome.rows, experiment.baselines, progress=progress)
     for fault in (*outcome.skipped, *outcome.failed):
         console.note(f"skipped {fault}")
+    for reader, answered in outcome.answered.items():
+        if answered < outcome.packed:
+            console.note(f"{reader} answered {answered:,} of {outcome.packed:,} rows: its figures are of these alone")
+    if outcome.unused:
+        console.note(f"answers that agree with no row: {outcome.unused:,}")
     if outcome.resumed:
         console.note(f"taken from {journal}: {outcome.resumed} questions")
     if args.rows is not None:

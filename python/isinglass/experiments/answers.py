@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ _FACTORS = ("dataset", "seed", "retriever", "policy", "budget")
 ANY = "any"
 """The retriever of rows that are made of several."""
 
-_NOT_COMPARED = ("packed", "oracle", "router")
+MADE_OF_OTHERS = ("oracle", "router")
+"""Policies whose rows are copies of others."""
+
+_NOT_COMPARED = ("packed", *MADE_OF_OTHERS)
 FEATURES = ("question_tokens", "candidates", "retrieved_tokens", "hits", "top_relevance", "relevance_margin")
 """What the router sees: nothing of the gold, nothing of what was packed."""
 
@@ -34,6 +38,7 @@ class Answers:
     def __init__(self, records: Iterable[dict[str, Any]]) -> None:
         self.readers: dict[str, list[dict[tuple[Any, ...], dict[str, Any]]]] = {}
         self._named: dict[str, list[tuple[str, ...]]] = {}
+        self._used: set[int] = set()
         for record in records:
             reader = str(record.get("reader", "reader"))
             named = tuple(name for name in _FACTORS if name in record)
@@ -65,10 +70,8 @@ class Answers:
             for line, record in read_records(path):
                 if isinstance(record, RecordError):
                     raise record
-                scored = isinstance(record, dict) and {"em", "f1"} <= record.keys()
-                predicted = isinstance(record, dict) and isinstance(record.get("prediction"), str)
-                if not (scored or predicted) or not isinstance(record.get("question"), str):
-                    raise RecordError(path, line, f"expected question, and prediction or em and f1, got {record!r}")
+                if (reason := _fault(record)) is not None:
+                    raise RecordError(path, line, reason)
                 records.append(record)
         return cls(records)
 
@@ -77,8 +80,31 @@ class Answers:
         order = sorted(zip(self._named[reader], self.readers[reader]), key=lambda named_table: -len(named_table[0]))
         for named, table in order:
             if (found := table.get((row["question"], *(row.get(name) for name in named)))) is not None:
+                self._used.add(id(found))
                 return found
         return None
+
+    @property
+    def unused(self) -> int:
+        """How many answers no row has asked for yet: of other questions, or of factors that were not varied."""
+        return sum(len(table) for tables in self.readers.values() for table in tables) - len(self._used)
+
+
+def _fault(record: Any) -> str | None:
+    """What is wrong with a line of answers, or None."""
+    scored = isinstance(record, dict) and {"em", "f1"} <= record.keys()
+    predicted = isinstance(record, dict) and isinstance(record.get("prediction"), str)
+    if not (scored or predicted) or not isinstance(record.get("question"), str):
+        return f"expected question, and prediction or em and f1, got {record!r}"
+    for name in ("em", "f1") if scored else ():
+        value = record[name]
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            return f"{name} must be a number in [0, 1], got {value!r}"
+    # A factor that is misspelt would not restrict the answer, and it would stand for every policy or budget.
+    for key in record.keys() - {*_FACTORS, "question", "prediction", "em", "f1", "reader"}:
+        if near := get_close_matches(key, (*_FACTORS, "reader"), 1, 0.75):
+            return f"expected the factors {', '.join(_FACTORS)}, got {key} (did you mean {near[0]}?)"
+    return None
 
 
 def with_answers(

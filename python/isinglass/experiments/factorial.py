@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
@@ -24,7 +25,7 @@ import numpy as np
 from isinglass import backends
 from isinglass.diagnosis.scoring import RULES
 from isinglass.diagnosis.trace import append_line, text_hash
-from isinglass.experiments.answers import ANY, Answers, with_answers, with_oracle, with_router
+from isinglass.experiments.answers import ANY, MADE_OF_OTHERS, Answers, with_answers, with_oracle, with_router
 from isinglass.experiments.corpus import Document
 from isinglass.experiments.datasets import Question, oddities, read_questions
 from isinglass.experiments.evaluation import DEPTHS, Plan, dataset_name, packed
@@ -275,6 +276,12 @@ class Outcome(NamedTuple):
         Of the distinct questions of each data set; see `isinglass.experiments.datasets.oddities`.
     resumed : int
         Questions that the journal had already.
+    packed : int
+        Rows before any reader.
+    answered : dict of str to int
+        How many of them each reader answered.
+    unused : int
+        Answers that agree with none of them.
     """
 
     experiment: Experiment
@@ -284,6 +291,9 @@ class Outcome(NamedTuple):
     distinct: dict[str, int]
     oddities: dict[str, dict[str, int]]
     resumed: int
+    packed: int
+    answered: dict[str, int]
+    unused: int
 
     def means(self) -> list[dict[str, Any]]:
         """The mean of every measure, where it is defined, over questions and seeds: one dict for each data set, budget,
@@ -326,6 +336,9 @@ class Outcome(NamedTuple):
             "oddities": self.oddities,
             "rows": len(self.rows),
             "resumed": self.resumed,
+            "packed": self.packed,
+            "answered": self.answered,
+            "unused_answers": self.unused,
             "failed": list(self.failed),
             **skipped_fields(self.skipped),
             "undefined": {
@@ -454,7 +467,14 @@ def run_experiment(
     failed = tuple(found for key in order if isinstance(found := results[key], str))
     counts = {name: len(held) for name, held in distinct.items()}
     odd = {name: oddities(held.values()) for name, held in distinct.items()}
-    return Outcome(experiment, completed, failed, tuple(skipped), counts, odd, resumed)
+    answered: Counter[str] = Counter()
+    if answers is not None and len(completed):
+        own = ~np.isin(completed["policy"], np.array(MADE_OF_OTHERS, dtype=object))
+        answered.update(completed["reader"][own].tolist())
+    unused = 0 if answers is None else answers.unused
+    return Outcome(
+        experiment, completed, failed, tuple(skipped), counts, odd, resumed, len(table), dict(answered), unused
+    )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from isinglass.experiments.answers import ANY
+from isinglass.experiments.answers import ANY, MADE_OF_OTHERS
 from isinglass.experiments.rows import Rows
 from isinglass.experiments.statistics import (
     DRAWS,
@@ -44,7 +44,6 @@ FEATURES = (
 
 _ANSWERS = ("answer_in_context_p1", "answer_in_context")  # every question, and those where it is defined
 _COMPARED = ("gold_doc_coverage", "answer_in_context_p1", "answer_in_context", "tokens", "f1", "em")
-_MADE_OF_OTHERS = ("oracle", "router")
 
 
 class Table(NamedTuple):
@@ -129,7 +128,7 @@ def plain(tables: Sequence[Table]) -> dict[str, list[dict[str, Any]]]:
 def _of_readers(rows: Rows, draws: int) -> Iterator[Callable[[], list[Table]]]:
     if "f1" not in rows:
         return
-    own = rows.take(~np.isin(rows["policy"], np.array(_MADE_OF_OTHERS, dtype=object)))
+    own = rows.take(~np.isin(rows["policy"], np.array(MADE_OF_OTHERS, dtype=object)))
     for part, of_one in _parts(own, ("dataset", "budget", "reader")):
         yield partial(_of_reader, part, of_one, draws)
 

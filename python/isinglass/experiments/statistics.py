@@ -228,13 +228,15 @@ def ols(outcome: Any, predictors: Mapping[str, Any], clusters: Any = None) -> Re
     factor = groups / (groups - 1) * (n - 1) / (n - k)
     errors = np.sqrt(np.diag(factor * inverse @ (scores.T @ scores) @ inverse))[1:]
     spread = X[:, 1:].std(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = b[1:] / errors  # nan where an outcome never changes
     total = ((y - y.mean()) ** 2).sum()
     return Regression(
         names=names,
         coefficients=b[1:],
         betas=b[1:] * spread,
         errors=errors * spread,
-        p=np.array([erfc(abs(z) / sqrt(2)) for z in b[1:] / errors]),
+        p=np.array([erfc(abs(one) / sqrt(2)) for one in z]),
         r2=float(1 - (residuals**2).sum() / total) if total else float("nan"),
         n=n,
         clusters=groups,
