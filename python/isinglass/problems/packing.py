@@ -210,7 +210,7 @@ def _groups(value: ArrayLike | None, n: int) -> NDArray[np.int32] | None:
         # What sorting would give, by a table.
         rank = np.zeros(high + 1, dtype=np.int32)
         rank[groups] = 1
-        numbers = rank.cumsum(dtype=np.int32)[groups]
+        numbers: NDArray[np.int32] = rank.cumsum(dtype=np.int32)[groups]
         numbers -= 1
     else:
         numbers = np.unique(groups, return_inverse=True)[1].astype(np.int32).reshape(n)
