@@ -39,24 +39,24 @@ class PackingHandle {
     if (made_) return made_;
     Control unwatched(kNoLimit);
     Control& watch = control != nullptr ? *control : unwatched;
+    auto making = std::make_shared<Making>();
     PackingView complete = view;
-    if (rows != nullptr && !matrix_) {
-      if (!embeddings_) {
-        embeddings_ = sample ? std::make_unique<Embeddings>(rows, view.n, dimension, *sample)
-                             : std::make_unique<Embeddings>(rows, view.n, dimension);
-      }
+    if (rows != nullptr) {
+      making->embeddings = sample ? std::make_unique<Embeddings>(rows, view.n, dimension, *sample)
+                                  : std::make_unique<Embeddings>(rows, view.n, dimension);
+      complete.embeddings = making->embeddings.get();
       if (stores_similarity) {
-        auto matrix = std::make_unique_for_overwrite<float[]>(view.n * view.n);
-        embeddings_->matrix(matrix.get(), threads, watch);
-        if (watch.reason() == StopReason::none) matrix_ = std::move(matrix);
+        making->matrix = std::make_unique_for_overwrite<float[]>(view.n * view.n);
+        making->embeddings->matrix(making->matrix.get(), threads, watch);
+        if (watch.reason() == StopReason::none) {
+          complete.similarity = making->matrix.get();
+          complete.embeddings = nullptr;
+          making->embeddings.reset();
+        }
       }
     }
-    if (matrix_) {
-      complete.similarity = matrix_.get();
-    } else {
-      complete.embeddings = embeddings_.get();
-    }
-    auto problem = std::make_shared<const PackingProblem>(complete, threads, &watch);
+    making->problem.emplace(complete, threads, &watch);
+    std::shared_ptr<const PackingProblem> problem(making, &*making->problem);
     if (!problem->unfinished()) made_ = problem;
     return problem;
   }
@@ -64,9 +64,14 @@ class PackingHandle {
  private:
   static constexpr std::size_t kSmall = 2048;
 
+  /// A problem with what it views beside the caller's arrays.
+  struct Making {
+    std::unique_ptr<Embeddings> embeddings;
+    std::unique_ptr<float[]> matrix;
+    std::optional<PackingProblem> problem;
+  };
+
   mutable std::mutex mutex_;
-  mutable std::unique_ptr<Embeddings> embeddings_;
-  mutable std::unique_ptr<float[]> matrix_;
   mutable std::shared_ptr<const PackingProblem> made_;
 };
 

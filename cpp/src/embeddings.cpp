@@ -54,7 +54,7 @@ Embeddings::Embeddings(const float* rows, std::size_t n, std::size_t d, std::spa
   place(rows);
 }
 
-/// Fills the panels: sixteen unit rows, transposed in squares that stay in the cache.
+/// Fills the panels.
 void Embeddings::place(const float* rows) {
   std::vector<float> units(kPanel * d_);
   for (std::size_t p = 0; p < num_panels(); ++p) {
@@ -67,12 +67,16 @@ void Embeddings::place(const float* rows) {
       const std::size_t item = sampled() ? static_cast<std::size_t>(sample_[column]) : column;
       self_[column] = scale(rows + item * d_, d_, units.data() + c * d_) ? 1 : 0;
     }
-    float* out = panels_.data() + p * kPanel * d_;
-    for (std::size_t first = 0; first < d_; first += kPanel) {
-      const std::size_t last = std::min(first + kPanel, d_);
-      for (std::size_t k = first; k < last; ++k) {
-        for (std::size_t c = 0; c < kPanel; ++c) out[k * kPanel + c] = units[c * d_ + k];
-      }
+    transpose(units.data(), panels_.data() + p * kPanel * d_);
+  }
+}
+
+/// Sixteen rows to a panel, in squares that stay in the cache.
+void Embeddings::transpose(const float* units, float* out) const {
+  for (std::size_t first = 0; first < d_; first += kPanel) {
+    const std::size_t last = std::min(first + kPanel, d_);
+    for (std::size_t k = first; k < last; ++k) {
+      for (std::size_t c = 0; c < kPanel; ++c) out[k * kPanel + c] = units[c * d_ + k];
     }
   }
 }
@@ -114,6 +118,35 @@ void Embeddings::row(std::size_t item, float* out) const {
   } else if (const auto at = std::lower_bound(sample_.begin(), sample_.end(), static_cast<std::int32_t>(item));
              at != sample_.end() && *at == static_cast<std::int32_t>(item)) {
     out[at - sample_.begin()] = self_[static_cast<std::size_t>(at - sample_.begin())];
+  }
+}
+
+void Embeddings::add_rows(std::span<const std::size_t> items, double* out) const {
+  constexpr std::size_t kTwo = 2;  // panels of columns that pass by together
+  const std::size_t panels = (items.size() + kPanel - 1) / kPanel;
+  std::vector<float> units(kPanel * d_), packed(panels * kPanel * d_);
+  for (std::size_t a = 0; a < panels; ++a) {
+    std::fill(units.begin(), units.end(), 0.0f);
+    for (std::size_t k = a * kPanel; k < std::min(items.size(), (a + 1) * kPanel); ++k) {
+      unit(items[k], units.data() + k % kPanel * d_);
+    }
+    transpose(units.data(), packed.data() + a * kPanel * d_);
+  }
+  const std::vector<double> ones(kPanel, 1.0);
+  float s[kTwo * kTile];
+  for (std::size_t p = 0; p < num_panels(); p += kTwo) {
+    const std::size_t count = std::min(kTwo, num_panels() - p);
+    for (std::size_t a = 0; a < panels; ++a) {
+      cosine_kernels().of_panels(packed.data() + a * kPanel * d_, panel(p), count, d_, s);
+      const std::size_t rows = std::min(kPanel, items.size() - a * kPanel);
+      for (std::size_t q = 0; q < count; ++q) {
+        for (std::size_t r = 0; r < rows; ++r) {
+          const std::size_t own = own_entry(items[a * kPanel + r], p + q);
+          if (own < kPanel) s[q * kTile + r * kPanel + own] = self_[(p + q) * kPanel + own];
+        }
+        packing_kernels().accumulate_rows(s + q * kTile, kPanel, ones.data(), rows, out + (p + q) * kPanel, kPanel);
+      }
+    }
   }
 }
 
@@ -186,7 +219,7 @@ Embeddings::Sums Embeddings::sums(int threads, Control& control) const {
 }
 
 std::vector<double> Embeddings::sums_of_all(int threads, Control& control) const {
-  constexpr std::size_t kGroupBytes = 512 * 1024;  // of panels that stay in the caches while all others pass by
+  constexpr std::size_t kGroupBytes = 768 * 1024;  // of panels that stay in the caches while all others pass by
   const std::size_t group_size =
       std::max<std::size_t>(1, kGroupBytes / (kPanel * sizeof(float) * std::max<std::size_t>(1, d_)));
   const std::size_t panels = num_panels(), groups = (panels + group_size - 1) / group_size;
@@ -214,8 +247,11 @@ std::vector<double> Embeddings::sums_of_all(int threads, Control& control) const
               for (std::size_t c = 0; c < kPanel; ++c) mine[r * kPanel + c] = earlier[a * kTile + c * kPanel + r];
             }
           }
-          accumulate(tile, mine);
-          if (halved && b + k > a) accumulate(tile, earlier.data() + (b + k) * kTile);
+          if (halved && b + k > a) {
+            packing_kernels().accumulate_twice(tile, mine, earlier.data() + (b + k) * kTile, kTile);
+          } else {
+            accumulate(tile, mine);
+          }
         }
       }
     }
@@ -260,8 +296,7 @@ Embeddings::Sums Embeddings::sums_of_sample(int threads, Control& control) const
           const std::size_t rows = std::min(kPanel, count - k);
           with_panel({items + k, rows}, units.data() + k * d_, p, s);
           std::fill(s + rows * kPanel, s + kTile, 0.0f);
-          accumulate(s, of_rows.data() + k * kPanel);
-          accumulate(s, of_columns.data() + p * kTile);
+          packing_kernels().accumulate_twice(s, of_rows.data() + k * kPanel, of_columns.data() + p * kTile, kTile);
         }
       }
       for (std::size_t k = 0; k < count; ++k) sums.rows[first + k] = total_of(of_rows.data() + k * kPanel, 1);

@@ -260,6 +260,8 @@ void PackingState::reset(const PackingProblem& problem) {
   if (view.embeddings != nullptr) {
     picks_.clear();
     units_.clear();
+    gram_from_ = 0;
+    gram_.clear();
     applied_.assign(tight_.size(), 0);
     margin_.assign(tight_.size(), 0.0);
     for (std::size_t b = 0; b < tight_.size(); ++b) catch_up(b);
@@ -353,9 +355,45 @@ void PackingState::represent_later(std::size_t item) {
   picks_.push_back(item);
   units_.resize(picks_.size() * d);
   problem_->view().embeddings->unit(item, units_.data() + (picks_.size() - 1) * d);
+  double most = -1;  // that the picks a block lacks may take from an item, once asked for
   for (std::size_t b = 0; b < tight_.size(); ++b) {
-    if (tight_[b] || margin_[b] < static_cast<double>(picks_.size() - applied_[b])) catch_up(b);
+    if (!tight_[b]) {
+      if (margin_[b] >= static_cast<double>(picks_.size() - applied_[b])) continue;
+      if (most < 0) most = most_taken_since();
+      if (margin_[b] >= most) continue;
+    }
+    catch_up(b);
   }
+}
+
+/// At least what the picks that some block lacks take from any one item. By Cauchy and Schwarz, of m unit vectors u_p:
+/// sum_p max(0, u_p x) <= sqrt(m sum_p (u_p x)^2) <= sqrt(m times the largest eigenvalue of their Gram matrix), and
+/// that is at most the largest sum of a row of its absolute entries (Gershgorin 1931). Far below m unless all are
+/// alike.
+double PackingState::most_taken_since() {
+  constexpr double kRounding = 1e-4;  // relative, and more than float32 sums of unit rows are off by
+  const std::size_t d = problem_->view().embeddings->dimension();
+  std::size_t from = picks_.size();
+  for (std::size_t b = 0; b < tight_.size(); ++b) {
+    if (!tight_[b]) from = std::min<std::size_t>(from, applied_[b]);
+  }
+  // More picks than need be loosen the bound; beginning anew each time would take longer than it saves.
+  if (from < gram_from_ || 2 * (picks_.size() - from) <= picks_.size() - gram_from_) {
+    gram_from_ = from;
+    gram_.clear();
+  }
+  while (gram_from_ + gram_.size() < picks_.size()) {
+    const std::size_t p = gram_from_ + gram_.size();
+    double own = 1;
+    for (std::size_t q = gram_from_; q < p; ++q) {
+      const double cosine = std::fabs(kernels_->dot(units_.data() + p * d, units_.data() + q * d, d));
+      gram_[q - gram_from_] += cosine;
+      own += cosine;
+    }
+    gram_.push_back(own);
+  }
+  const double eigenvalue = gram_.empty() ? 0 : *std::max_element(gram_.begin(), gram_.end());
+  return std::sqrt(static_cast<double>(gram_.size()) * eigenvalue) * (1 + kRounding) + kRounding;
 }
 
 void PackingState::catch_up(std::size_t block) {

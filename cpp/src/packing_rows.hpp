@@ -107,17 +107,8 @@ inline void add_rows(const PackingProblem& problem, std::span<const Item> select
     return;
   }
   std::vector<std::size_t> items;
-  std::vector<float> units(selection.size() * embeddings->dimension()), s(selection.size() * kLanes);
-  for (Item item : selection) {
-    items.push_back(problem.view().row_of(static_cast<std::size_t>(item)));
-    embeddings->unit(items.back(), units.data() + (items.size() - 1) * embeddings->dimension());
-  }
-  for (std::size_t p = 0; p < embeddings->num_panels(); ++p) {
-    embeddings->with_panel(items, units.data(), p, s.data());
-    for (std::size_t k = 0; k < items.size(); ++k) {
-      packing_kernels().accumulate(s.data() + k * kLanes, 1.0, mass + p * kLanes, kLanes);
-    }
-  }
+  for (Item item : selection) items.push_back(problem.view().row_of(static_cast<std::size_t>(item)));
+  embeddings->add_rows(items, mass);
 }
 
 /// Terms of an item's coverage row, visited as (term, position in the row).

@@ -145,6 +145,10 @@ TEST(kernels_agree_on_every_level) {
       k.accumulate(three.data(), weights[0], one_by_one.data(), n);
       k.accumulate(three.data() + 2 * n, weights[2], one_by_one.data(), n);
       CHECK(weighed == one_by_one);
+      std::vector<double> once = headroom, twice = peak, other = headroom;
+      k.accumulate(nearest.data(), 1.0, once.data(), full);
+      k.accumulate_twice(nearest.data(), twice.data(), other.data(), full);
+      CHECK(other == once && twice[0] == peak[0] + static_cast<double>(nearest[0]));
       for (double value : {total, k.facility_gain(row.data(), nearest.data(), n), k.dot(row.data(), nearest.data(), n),
                            k.saturation_slope(headroom.data(), mass.data(), after.data(), mass.data(), 0.4, full)}) {
         got.push_back(value);

@@ -37,6 +37,8 @@ class Embeddings {
   void with_panel(std::span<const std::size_t> items, const float* units, std::size_t panel, float* out) const;
   /// Row `item` of the matrix, (num_columns,) and what its last panel has beyond.
   void row(std::size_t item, float* out) const;
+  /// out_c += similarities of `items`, in their order, with column c; out has what the last panel has beyond, too.
+  void add_rows(std::span<const std::size_t> items, double* out) const;
   /// out_j += sum over k of weights[k] similarity(j, columns[k]), for every item j; each sum runs in 16 lanes over k.
   /// Undefined once `control` has stopped.
   void add_columns(std::span<const std::size_t> columns, std::span<const double> weights, double* out,
@@ -60,6 +62,7 @@ class Embeddings {
   bool sampled() const { return !sample_.empty(); }
   const float* panel(std::size_t p) const { return panels_.data() + p * kPanel * d_; }
   void place(const float* rows);
+  void transpose(const float* units, float* out) const;
   std::size_t own_entry(std::size_t item, std::size_t panel) const;
   void tiles(std::size_t a, std::size_t b, std::size_t count, float* out) const;
   std::vector<double> sums_of_all(int threads, Control& control) const;

@@ -179,6 +179,7 @@ class PackingState {
   void excess_from_embeddings(std::span<const Item> items, double* out) const;
   void represent_later(std::size_t item);
   void catch_up(std::size_t block);
+  double most_taken_since();
   void nearer(std::span<const Item> items, double* gains) const;
   double nearer_sparsely(std::size_t item) const;
 
@@ -188,14 +189,17 @@ class PackingState {
   std::vector<std::uint8_t> tight_;   // per block of 16 targets: whether some row may exceed the headroom there
   std::vector<std::int32_t> blocks_;  // those blocks
   // From embeddings a block is brought up to date when it may have become tight: until then it lacks what the last
-  // picks take from it, which is at most 1 each.
+  // picks take from it, which is at most 1 each, and see `most_taken_since`.
   std::vector<std::size_t> picks_;
   std::vector<float> units_;            // their unit rows
   std::vector<std::uint32_t> applied_;  // per block: picks that its headroom knows of
   std::vector<double> margin_;          // per block: least headroom_i - peak_i then
-  AlignedVector<float> nearest_;        // largest similarity of i to the set
-  bool any_near_ = false;               // the set is not empty
-  std::vector<std::uint8_t> covered_;   // per term
+  // Of the picks from number `gram_from_` on: sum of |cosine| of each with all of these.
+  std::size_t gram_from_ = 0;
+  std::vector<double> gram_;
+  AlignedVector<float> nearest_;       // largest similarity of i to the set
+  bool any_near_ = false;              // the set is not empty
+  std::vector<std::uint8_t> covered_;  // per term
   std::uint64_t covered_mask_ = 0;
   std::vector<double> group_mass_, group_root_;  // and its root
 };

@@ -39,7 +39,9 @@ struct PackingKernels {
   double (*dot)(const float* a, const float* b, std::size_t n);
   /// mass_i += weight * row_i
   void (*accumulate)(const float* row, double weight, double* mass, std::size_t n);
-  /// The same for rows `stride` apart, in their order; those of weight 0 are passed over.
+  /// mass_i += row_i and other_i += row_i; n is a multiple of 16
+  void (*accumulate_twice)(const float* row, double* mass, double* other, std::size_t n);
+  /// mass_i += weight * row_i for rows `stride` apart, in their order; those of weight 0 are passed over.
   void (*accumulate_rows)(const float* rows, std::size_t stride, const double* weights, std::size_t count, double* mass,
                           std::size_t n);
   /// sum_i d_i clamp(1/2 + (cap_i - mass_i - step d_i) scale_i, 0, 1); all padded with zeros to a multiple of 16

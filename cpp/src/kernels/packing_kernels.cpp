@@ -159,6 +159,14 @@ void accumulate(const float* row, double weight, double* mass, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) mass[i] += weight * static_cast<double>(row[i]);
 }
 
+void accumulate_twice(const float* row, double* mass, double* other, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += kWidth) {
+    const DoubleVector entries = load_widened(row + i);
+    store(mass + i, load(mass + i) + entries);
+    store(other + i, load(other + i) + entries);
+  }
+}
+
 void accumulate_rows(const float* rows, std::size_t stride, const double* weights, std::size_t count, double* mass,
                      std::size_t n) {
   // So many columns stay in registers while all rows pass by.
@@ -270,8 +278,8 @@ double capped_sum(const double* mass, const double* cap, std::size_t n) {
 }  // namespace
 
 extern const PackingKernels packing_kernels;
-const PackingKernels packing_kernels = {row_sum,  excess,     saturated_add,   facility_gain,    facility_add,
-                                        dot,      accumulate, accumulate_rows, saturation_slope, largest,
-                                        reaching, drop_above, priced,          next_above,       capped_sum};
+const PackingKernels packing_kernels = {
+    row_sum,         excess,           saturated_add, facility_gain, facility_add, dot,    accumulate, accumulate_twice,
+    accumulate_rows, saturation_slope, largest,       reaching,      drop_above,   priced, next_above, capped_sum};
 
 }  // namespace isinglass::ISINGLASS_LEVEL

@@ -29,6 +29,7 @@ _STORED_SIMILARITY = 2048
 # Items up to which each is represented: beyond, sums over all pairs take minutes.
 _REPRESENTED_WHOLLY = 65_536
 _SAMPLE = 4_096
+_ALWAYS_THERE = 2**26  # bytes for which a machine is not asked
 _NO_ITEMS = gate.indices("pinned", (), size=0)
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
 # The largest part of a pool that one Greedy+Max of `sharded` gets.
@@ -481,7 +482,7 @@ class PackingProblem:
         """Items that representation and facility location sum over, ascending; None: all."""
         n = len(self)
         count = self.represented or (n if n <= _REPRESENTED_WHOLLY else _SAMPLE)
-        if not self._uses_embeddings or count >= n:
+        if count >= n or not self._uses_embeddings:
             return None
         lowest = np.argpartition(_hashes(n), count)[:count]
         items = np.sort(lowest).astype(np.int32)
@@ -529,6 +530,8 @@ class PackingProblem:
 
     def check_memory(self, memory_limit: int | None, needed: int) -> None:
         """Refuses to need more than `memory_limit` bytes (None: physical memory), before anything is allocated."""
+        if memory_limit is None and needed <= _ALWAYS_THERE:
+            return
         limit = physical_memory() if memory_limit is None else memory_limit
         if needed > limit:
             hint = ": give a sparse similarity, a smaller `represented`, or weights.representation=0"
