@@ -13,6 +13,7 @@ from isinglass.diagnosis.facts import answer_facts_in_context, answer_facts_simi
 from isinglass.diagnosis.normalisation import lenient_tokens, normalised_tokens, official_tokens
 from isinglass.diagnosis.survival import answers_in_contexts
 from isinglass.experiments.datasets import read_questions
+from isinglass.measure import count_words
 from isinglass.measure.characters import character_table
 
 
@@ -427,3 +428,18 @@ def test_similarity_of_facts_is_the_mean_of_the_nearest():
     assert found == pytest.approx((0.6 + 0.8) / 2)
     with pytest.raises(ValueError, match=r"embed must return finite numbers of shape \(3, d\)"):
         answer_facts_similarity(["near"], ["Rivers flow. Lakes rest."], lambda texts: [[1.0]])
+
+
+def test_tokens_are_counted_as_the_default_counter_counts():
+    snippets = ["Fog is wet.", "東京都 é", "", "e\u0301tang’s 3.14", "नमस्ते दुनिया"]
+    row = ig.diagnose(snippets, {"answers": ["x"]})
+    assert row.tokens == sum(map(count_words, snippets))
+    assert [ig.diagnose(text, {"answers": ["x"]}).tokens for text in snippets] == list(map(count_words, snippets))
+    given = ig.diagnose([{"text": "Fog is wet.", "tokens": 9}, "Fog."], {"answers": ["x"]})
+    assert given.tokens == 10
+
+
+@pytest.mark.parametrize("text", ["A.’s “B”—c", "1,000.5 the `x's`", "the\x00end", "\u3000中 a", "x 3.1 a 2,5"])
+def test_lenient_tokens_of_plain_and_other_texts_follow_one_rule(text):
+    # A letter of another script takes a text off the short way for ASCII; what stands before it stays the same.
+    assert lenient_tokens(f"{text} é")[:-1] == lenient_tokens(text)
