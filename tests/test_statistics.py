@@ -1,10 +1,13 @@
 """The statistics of an experiment, judged by scipy and statsmodels, and by small cases worked by hand."""
 
+import sys
+
 import numpy as np
 import pytest
 import scipy.stats
 import statsmodels.api as sm
-from isinglass.experiments.rows import Rows
+from isinglass.cli import main
+from isinglass.experiments.rows import Rows, check_name
 from isinglass.experiments.statistics import (
     bootstrap_mean,
     bootstrap_means,
@@ -293,3 +296,13 @@ def test_a_table_has_the_intervals_of_its_columns():
     assert bootstrap_means(np.zeros((0, 2)))[1].n == 0
     with pytest.raises(ValueError, match="table must be 2-D, got 1-D"):
         bootstrap_means([1.0])
+
+
+def test_tables_that_could_not_be_written_are_told_before(tmp_path, monkeypatch, capsys):
+    with pytest.raises(ValueError, match=r"a table must be a \.parquet or \.csv file, got 'rows\.xlsx'"):
+        check_name("rows.xlsx")
+    with pytest.raises(ValueError, match="must be a"):
+        Rows({"a": [1]}).write(tmp_path / "rows")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["evaluate", "missing.jsonl", "--rows", str(tmp_path / "rows.parquet")]) == 2
+    assert "Parquet needs pyarrow" in capsys.readouterr().err

@@ -137,6 +137,16 @@ def _output(text: str) -> Path:
     return path
 
 
+def _table(text: str) -> Path:
+    from isinglass.experiments.rows import check_name
+
+    try:
+        check_name(text)
+    except (ValueError, ImportError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return _output(text)
+
+
 def _words(text: str) -> list[str]:
     words = [word.strip() for word in text.split(",")]
     if not all(words):
@@ -289,7 +299,7 @@ def _evaluate_options(parser: _Parser) -> None:
     parser.add_argument(
         "--rows",
         metavar="TABLE",
-        type=_output,
+        type=_table,
         help="write one row a question, policy and budget to this .parquet or .csv file, for `isinglass report`; "
         "with --config, a run that was stopped resumes",
     )

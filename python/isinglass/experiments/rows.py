@@ -105,7 +105,8 @@ class Rows:
         return self.take(left), other.take(right)
 
     def write(self, path: str | Path) -> None:
-        """Write Parquet (name ends in ``.parquet``; extra `eval`) or CSV, where nothing stands for not defined."""
+        """Write Parquet (extra `eval`) or CSV, where nothing stands for not defined; see `check_name`."""
+        check_name(path)
         if Path(path).suffix == ".parquet":
             arrow, parquet = _pyarrow()
             table = arrow.table({name: arrow.array(values, from_pandas=True) for name, values in self.columns.items()})
@@ -126,6 +127,22 @@ class Rows:
             names, *cells = csv.reader(file)
         columns = zip(*cells) if cells else ([] for _ in names)
         return cls({name: column if name in TEXTS else _parsed(column) for name, column in zip(names, columns)})
+
+
+def check_name(path: str | Path) -> None:
+    """Say before the work what would keep a table from being written after it.
+
+    Raises
+    ------
+    ValueError
+        For a name that ends in neither ``.parquet`` nor ``.csv``.
+    ImportError
+        For Parquet without pyarrow (extra `eval`).
+    """
+    if (ending := Path(path).suffix) not in (".parquet", ".csv"):
+        raise ValueError(f"a table must be a .parquet or .csv file, got {str(path)!r}")
+    if ending == ".parquet":
+        _pyarrow()
 
 
 def _column(values: Any) -> Array:
