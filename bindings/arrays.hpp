@@ -38,8 +38,14 @@ std::span<const T> vector_view(const OptionalArray<T>& array, const char* name) 
 /// A read-only NumPy array that owns a copy of `values`.
 template <class To, class From>
 py::array_t<To> to_array(const std::vector<From>& values) {
-  py::array_t<To> array(static_cast<py::ssize_t>(values.size()));
-  To* out = array.mutable_data();
+  // NumPy's own constructor: pybind11's works out shape, strides and base first, which takes as long as packing a
+  // handful of passages.
+  auto& api = py::detail::npy_api::get();
+  auto size = static_cast<Py_intptr_t>(values.size());
+  auto array = py::reinterpret_steal<py::array_t<To>>(api.PyArray_NewFromDescr_(
+      api.PyArray_Type_, py::dtype::of<To>().release().ptr(), 1, &size, nullptr, nullptr, 0, nullptr));
+  if (!array) throw py::error_already_set();
+  To* out = reinterpret_cast<To*>(py::detail::array_proxy(array.ptr())->data);
   for (std::size_t i = 0; i < values.size(); ++i) out[i] = static_cast<To>(values[i]);
   py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
   return array;

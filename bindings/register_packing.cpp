@@ -1,6 +1,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "isinglass/parallel.hpp"
 #include "isinglass/sharded.hpp"
 #include "isinglass/stochastic.hpp"
+#include "packing_answer.hpp"
 #include "packing_handle.hpp"
 
 namespace isinglass {
@@ -110,26 +112,10 @@ auto with_problem(const PackingHandle& handle, double time_limit, const py::obje
   return controlled(time_limit, progress, [&](Control& control) { return use(*handle.problem(&control), control); });
 }
 
-const char* status_name(const Packing& packing) {
-  constexpr double kProved = 1e-12;  // relative: bounds carry slack for rounding
-  if (packing.proved) return "optimal";
-  if (packing.stopped == StopReason::time_limit) return "time_limit";
-  if (packing.stopped == StopReason::interrupted) return "interrupted";
-  return packing.bound.value - packing.value <= kProved * packing.bound.value ? "optimal" : "bounded";
-}
-
-const char* bound_name(BoundMethod method) {
-  switch (method) {
-    case BoundMethod::online:
-      return "online";
-    case BoundMethod::concave:
-      return "concave";
-    case BoundMethod::total:
-      return "total";
-    case BoundMethod::exact:
-      return "exact";
-  }
-  return "total";
+py::object answer(const AnswerContext& context, Packing&& packing) {
+  PyObject* const made = make_answer(context, std::move(packing));
+  if (made == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(made);
 }
 
 CertificateLevel level_of(bool tight) { return tight ? CertificateLevel::tight : CertificateLevel::fast; }
@@ -145,6 +131,48 @@ std::vector<Item> checked_selection(const PackingHandle& handle, const Array<std
   }
   return items;
 }
+
+/// pack(kind, problem, plan, request, core, plus_max, tight, time_limit, progress, high_effort, threads) -> kind.
+/// By Python's own calling convention: a pack of twenty passages takes a few times as long as this call, and no longer
+/// than one through pybind11's dispatcher.
+PyObject* pack(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  constexpr Py_ssize_t kArguments = 11;
+  if (count != kArguments) {
+    PyErr_Format(PyExc_TypeError, "pack takes %zd arguments, got %zd", kArguments, count);
+    return nullptr;
+  }
+  try {
+    const auto flag = [&](int k) {
+      if (!PyBool_Check(arguments[k])) throw py::type_error("plus_max, tight and high_effort must be bool");
+      return arguments[k] == Py_True;
+    };
+    const auto& handle = py::handle(arguments[4]).cast<const PackingHandle&>();
+    const GreedyOptions options{
+        .plus_max = flag(5), .high_effort = flag(9), .threads = static_cast<int>(PyLong_AsLong(arguments[10]))};
+    const CertificateLevel certificate = level_of(flag(6));
+    const double time_limit = PyFloat_AsDouble(arguments[7]);
+    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+    Packing packing = with_problem(handle, time_limit, py::reinterpret_borrow<py::object>(arguments[8]),
+                                   [&](const PackingProblem& problem, Control& control) {
+                                     return greedy(problem, options, certificate, control);
+                                   });
+    return make_answer({arguments[0], arguments[1], arguments[2], arguments[3]}, std::move(packing));
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+PyMethodDef fast_functions[] = {
+    {"pack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(pack)), METH_FASTCALL, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 }  // namespace
 
@@ -207,26 +235,17 @@ void register_packing(py::module_& m) {
           },
           strict("selection"), py::arg("tight"), py::arg("time_limit"));
 
-  py::class_<Packing>(m, "Packing")
-      .def_property_readonly("selection", [](const Packing& self) { return to_array<std::int64_t>(self.selection); })
-      .def_property_readonly("gains", [](const Packing& self) { return to_array<double>(self.gains); })
-      .def_readonly("value", &Packing::value)
-      .def_readonly("cost", &Packing::cost)
-      .def_property_readonly("upper_bound", [](const Packing& self) { return self.bound.value; })
-      .def_property_readonly("bound_method", [](const Packing& self) { return bound_name(self.bound.method); })
-      .def_readonly("feasible", &Packing::feasible)
-      .def_property_readonly("status", &status_name)
-      .def_property_readonly("instruction_set", [](const Packing& self) { return std::string(name(self.level)); })
-      .def_readonly("gain_evaluations", &Packing::gain_evaluations)
-      .def_readonly("nodes", &Packing::nodes)
-      .def_readonly("search_seconds", &Packing::search_seconds)
-      .def_readonly("certificate_seconds", &Packing::certificate_seconds);
+  register_packing_answer(m);
 
   py::class_<PackingBatch>(m, "PackingBatch")
       .def("__len__", [](const PackingBatch& self) { return self.packings.size(); })
       .def(
-          "__getitem__", [](const PackingBatch& self, std::size_t i) -> const Packing& { return self.packings.at(i); },
-          py::arg("index"), py::return_value_policy::reference_internal)
+          "answer",
+          [](const PackingBatch& self, std::size_t index, py::handle kind, py::handle problem, py::handle plan,
+             py::handle request) {
+            return answer({kind.ptr(), problem.ptr(), plan.ptr(), request.ptr()}, Packing(self.packings.at(index)));
+          },
+          py::arg("index"), py::arg("kind"), py::arg("problem"), py::arg("plan"), py::arg("request"))
       .def_property_readonly(
           "values",
           [](const PackingBatch& self) { return self.column<double>([](const Packing& p) { return p.value; }); })
@@ -255,17 +274,7 @@ void register_packing(py::module_& m) {
         return self.joined<std::int64_t>([](const Packing& p) -> const std::vector<Item>& { return p.selection; });
       });
 
-  m.def(
-      "pack",
-      [](const PackingHandle& handle, bool plus_max, bool tight, double time_limit, const py::object& progress,
-         bool high_effort, int threads) {
-        const GreedyOptions options{.plus_max = plus_max, .high_effort = high_effort, .threads = threads};
-        return with_problem(handle, time_limit, progress, [&](const PackingProblem& problem, Control& control) {
-          return greedy(problem, options, level_of(tight), control);
-        });
-      },
-      py::arg("problem"), py::arg("plus_max"), py::arg("tight"), py::arg("time_limit"), py::arg("progress"),
-      py::arg("high_effort") = false, py::arg("threads") = 1);
+  if (PyModule_AddFunctions(m.ptr(), fast_functions) != 0) throw py::error_already_set();
   m.def(
       "pack_many",
       [](const std::vector<const PackingHandle*>& handles, bool plus_max, bool tight, double time_limit, int threads,
@@ -280,9 +289,13 @@ void register_packing(py::module_& m) {
             begun[i] = 1;
             batch.packings[i] = greedy(*handles[i]->problem(&control), options, level_of(tight), control);
           };
-          parallel_for(handles.size(), threads, control, [&](std::size_t i) {
-            solve(i);
-            control.report(static_cast<double>(++done) / static_cast<double>(handles.size()));
+          // Some at a time: a query takes a few looks at the clock, and neighbours share cache lines of the answers.
+          constexpr std::size_t kTogether = 8;
+          const std::size_t count = handles.size();
+          parallel_for((count + kTogether - 1) / kTogether, threads, control, [&](std::size_t part) {
+            const std::size_t end = std::min(count, (part + 1) * kTogether);
+            for (std::size_t i = part * kTogether; i < end && control.reason() == StopReason::none; ++i) solve(i);
+            control.report(static_cast<double>(done += end - part * kTogether) / static_cast<double>(count));
           });
           // What the clock left out gets the answer of a run without time: what is pinned, and a bound.
           for (std::size_t i = 0; i < handles.size(); ++i) {
@@ -295,34 +308,39 @@ void register_packing(py::module_& m) {
       py::arg("progress"), py::arg("high_effort"));
   m.def(
       "pack_exactly",
-      [](const PackingHandle& handle, std::size_t node_limit, double time_limit, int threads,
-         const py::object& progress) {
-        return with_problem(handle, time_limit, progress, [&](const PackingProblem& problem, Control& control) {
-          return branch_and_bound(problem, {.node_limit = node_limit, .threads = threads}, control);
-        });
+      [](py::handle kind, py::handle problem, py::handle plan, py::handle request, const PackingHandle& handle,
+         std::size_t node_limit, double time_limit, int threads, const py::object& progress) {
+        return answer({kind.ptr(), problem.ptr(), plan.ptr(), request.ptr()},
+                      with_problem(handle, time_limit, progress, [&](const PackingProblem& made, Control& control) {
+                        return branch_and_bound(made, {.node_limit = node_limit, .threads = threads}, control);
+                      }));
       },
-      py::arg("problem"), py::arg("node_limit"), py::arg("time_limit"), py::arg("threads"), py::arg("progress"));
+      py::arg("kind"), py::arg("problem"), py::arg("plan"), py::arg("request"), py::arg("core"), py::arg("node_limit"),
+      py::arg("time_limit"), py::arg("threads"), py::arg("progress"));
   m.def(
       "pack_samples",
-      [](const PackingHandle& handle, double epsilon, std::uint64_t seed, bool tight, double time_limit,
-         const py::object& progress) {
-        return with_problem(handle, time_limit, progress, [&](const PackingProblem& problem, Control& control) {
-          return stochastic_greedy(problem, {.epsilon = epsilon, .seed = seed}, level_of(tight), control);
-        });
+      [](py::handle kind, py::handle problem, py::handle plan, py::handle request, const PackingHandle& handle,
+         double epsilon, std::uint64_t seed, bool tight, double time_limit, const py::object& progress) {
+        return answer({kind.ptr(), problem.ptr(), plan.ptr(), request.ptr()},
+                      with_problem(handle, time_limit, progress, [&](const PackingProblem& made, Control& control) {
+                        return stochastic_greedy(made, {.epsilon = epsilon, .seed = seed}, level_of(tight), control);
+                      }));
       },
-      py::arg("problem"), py::arg("epsilon"), py::arg("seed"), py::arg("tight"), py::arg("time_limit"),
-      py::arg("progress"));
+      py::arg("kind"), py::arg("problem"), py::arg("plan"), py::arg("request"), py::arg("core"), py::arg("epsilon"),
+      py::arg("seed"), py::arg("tight"), py::arg("time_limit"), py::arg("progress"));
   m.def(
       "pack_shards",
-      [](const PackingHandle& handle, std::size_t shards, std::uint64_t seed, int threads, bool tight,
-         double time_limit, const py::object& progress) {
+      [](py::handle kind, py::handle problem, py::handle plan, py::handle request, const PackingHandle& handle,
+         std::size_t shards, std::uint64_t seed, int threads, bool tight, double time_limit,
+         const py::object& progress) {
         const ShardOptions options{.shards = shards, .seed = seed, .threads = threads};
-        return with_problem(handle, time_limit, progress, [&](const PackingProblem& problem, Control& control) {
-          return sharded(problem, options, level_of(tight), control);
-        });
+        return answer({kind.ptr(), problem.ptr(), plan.ptr(), request.ptr()},
+                      with_problem(handle, time_limit, progress, [&](const PackingProblem& made, Control& control) {
+                        return sharded(made, options, level_of(tight), control);
+                      }));
       },
-      py::arg("problem"), py::arg("shards"), py::arg("seed"), py::arg("threads"), py::arg("tight"),
-      py::arg("time_limit"), py::arg("progress"));
+      py::arg("kind"), py::arg("problem"), py::arg("plan"), py::arg("request"), py::arg("core"), py::arg("shards"),
+      py::arg("seed"), py::arg("threads"), py::arg("tight"), py::arg("time_limit"), py::arg("progress"));
   m.def(
       "first_unmirrored",
       [](const Array<std::int64_t>& row_start, const Array<std::int32_t>& column, const Array<float>& value,

@@ -114,9 +114,9 @@ void PricedKnapsack::reset(const PackingProblem& problem) {
   price_ = 0;
 }
 
-double PricedKnapsack::solve(const double* gain) {
+double PricedKnapsack::solve(const double* gain, double reached) {
   constexpr int kPasses = 12;
-  constexpr double kClose = 1e-6;  // relative
+  constexpr double kClose = 1e-4;  // relative
   const std::span<const double> load = problem_->load();
   // The bound is convex in the price and linear between densities. Tangents on both sides of its least value meet below
   // it: their intersection is the next price, and says how far the best bound so far can be from the least.
@@ -135,7 +135,7 @@ double PricedKnapsack::solve(const double* gain) {
   double best = left.value;
   // No price above the value of everything over the room is worth a look: there the bound exceeds that value.
   Line right{left.value / room_, left.value, room_};
-  double price = price_ > 0 && price_ < right.price ? price_ : right.price / 2;
+  double price = price_ > 0 && price_ < right.price ? price_ : right.price * std::min(0.5, 2.5 * room_ / (room_ - left.slope));
   for (int pass = 0; pass < kPasses; ++pass) {
     const Line here = at(price);
     best = std::min(best, here.value);
@@ -145,7 +145,8 @@ double PricedKnapsack::solve(const double* gain) {
     price =
         (right.value - left.value + left.slope * left.price - right.slope * right.price) / (left.slope - right.slope);
     if (!(price > left.price && price < right.price)) break;
-    if (best - (left.value + left.slope * (price - left.price)) <= kClose * best) break;
+    const double least = left.value + left.slope * (price - left.price);
+    if (best - least <= kClose * best || least >= reached) break;
   }
   return best;
 }

@@ -499,25 +499,25 @@ class Run {
   void online_bound() {
     if (!complete_) return;
     const double begin = timed() ? control_.seconds() : 0;
-    lower_bound_to(value_ + knapsack(w_.gain));
+    lower_bound_to(value_ + knapsack(w_.gain, bound_.value - value_));
     if (timed()) bound_seconds_ += control_.seconds() - begin;
   }
 
   void online_bounds_at_ends() {
-    online_bound();
     // Of longer runs the bound where the gains were refreshed is nearly always the better one.
+    if (w_.values.size() <= 4 * kRefreshAfter) online_bound();
     if (w_.values.size() <= 2 * kRefreshAfter) online_bound_at_start();
   }
 
   void online_bound_at_start() {
-    if (complete_) lower_bound_to(w_.values.front() + knapsack(w_.first_gain));
+    if (complete_) lower_bound_to(w_.values.front() + knapsack(w_.first_gain, bound_.value - w_.values.front()));
   }
 
   /// A look at the clock takes as long as a bound of a few dozen items: those count as search.
   bool timed() const { return problem_.size() >= 256; }
 
-  double knapsack(const AlignedVector<double>& gain) {
-    if (view_.max_items >= problem_.size()) return w_.knapsack.solve(gain.data());
+  double knapsack(const AlignedVector<double>& gain, double reached) {
+    if (view_.max_items >= problem_.size()) return w_.knapsack.solve(gain.data(), reached);
     w_.capped_knapsack.reset(problem_);
     for (Item item : problem_.eligible_items()) w_.capped_knapsack.push(item, gain[index(item)]);
     return w_.capped_knapsack.solve();

@@ -1,7 +1,7 @@
 """Native core. Private: the signatures here are checked against the built module by tests/test_build.py."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ def force_isa(level: str) -> None: ...
 def available_cores() -> int: ...
 def random_bits(seed: int, read: int, sweep: int, variable: int) -> int: ...
 def fold(Q: NDArray[Any], upper: NDArray[np.float64], linear: NDArray[np.float64]) -> tuple[int, bool]: ...
+
+_Answer = TypeVar("_Answer", bound=Packing)
 
 class PackingCore:
     def __init__(
@@ -56,12 +58,20 @@ class PackingCore:
     def bound(self, selection: NDArray[np.int64], tight: bool, time_limit: float) -> tuple[float, float, str]: ...
 
 class Packing:
+    """The base of packing results: `problem`, `plan` and `request` are what it was made with."""
+
+    @property
+    def problem(self) -> Any: ...
+    @property
+    def plan(self) -> Any: ...
+    @property
+    def request(self) -> Any: ...
     @property
     def selection(self) -> NDArray[np.int64]: ...
     @property
     def gains(self) -> NDArray[np.float64]: ...
     @property
-    def value(self) -> float: ...
+    def objective(self) -> float: ...
     @property
     def cost(self) -> float: ...
     @property
@@ -85,7 +95,7 @@ class Packing:
 
 class PackingBatch:
     def __len__(self) -> int: ...
-    def __getitem__(self, index: int) -> Packing: ...
+    def answer(self, index: int, kind: type[_Answer], problem: object, plan: object, request: object) -> _Answer: ...
     @property
     def values(self) -> NDArray[np.float64]: ...
     @property
@@ -100,14 +110,19 @@ class PackingBatch:
     def selections(self) -> NDArray[np.int64]: ...
 
 def pack(
-    problem: PackingCore,
+    kind: type[_Answer],
+    problem: object,
+    plan: object,
+    request: object,
+    core: PackingCore,
     plus_max: bool,
     tight: bool,
     time_limit: float,
     progress: Callable[[float], object] | None,
-    high_effort: bool = False,
-    threads: int = 1,
-) -> Packing: ...
+    high_effort: bool,
+    threads: int,
+    /,
+) -> _Answer: ...
 def pack_many(
     problems: Sequence[PackingCore],
     plus_max: bool,
@@ -118,29 +133,41 @@ def pack_many(
     high_effort: bool,
 ) -> PackingBatch: ...
 def pack_exactly(
-    problem: PackingCore,
+    kind: type[_Answer],
+    problem: object,
+    plan: object,
+    request: object,
+    core: PackingCore,
     node_limit: int,
     time_limit: float,
     threads: int,
     progress: Callable[[float], object] | None,
-) -> Packing: ...
+) -> _Answer: ...
 def pack_samples(
-    problem: PackingCore,
+    kind: type[_Answer],
+    problem: object,
+    plan: object,
+    request: object,
+    core: PackingCore,
     epsilon: float,
     seed: int,
     tight: bool,
     time_limit: float,
     progress: Callable[[float], object] | None,
-) -> Packing: ...
+) -> _Answer: ...
 def pack_shards(
-    problem: PackingCore,
+    kind: type[_Answer],
+    problem: object,
+    plan: object,
+    request: object,
+    core: PackingCore,
     shards: int,
     seed: int,
     threads: int,
     tight: bool,
     time_limit: float,
     progress: Callable[[float], object] | None,
-) -> Packing: ...
+) -> _Answer: ...
 def first_unmirrored(
     row_start: NDArray[np.int64], column: NDArray[np.int32], value: NDArray[np.float32], tolerance: float
 ) -> int: ...

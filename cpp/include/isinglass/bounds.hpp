@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -75,9 +76,9 @@ class FractionalKnapsack {
 class PricedKnapsack {
  public:
   void reset(const PackingProblem& problem);
-  /// `gain`: of every item, 0 for those not to be counted, padded with zeros to a multiple of 16. Within 1e-6 of the
-  /// sum, and never below it (but for rounding).
-  double solve(const double* gain);
+  /// `gain`: of every item, 0 for those not to be counted, padded with zeros to a multiple of 16. Never below the sum
+  /// (but for rounding), and within 1e-4 of it, unless the sum is at least `reached`: nobody asks how much more.
+  double solve(const double* gain, double reached = std::numeric_limits<double>::infinity());
 
  private:
   const PackingProblem* problem_ = nullptr;

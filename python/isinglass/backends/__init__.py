@@ -146,6 +146,8 @@ def resolve(
 
     "auto" stays on the CPU, unless a `device` is named, or so large a `batch` pays on one.
     """
+    if not options and batch == 1 and (bare := _resolve_bare(problem_type, size, method, backend)) is not None:
+        return bare
     if backend == "auto":
         backend = _AUTO_BACKEND if options.get("device") is None else "cuda"
         if batch > 1 and backend == _AUTO_BACKEND:
@@ -154,15 +156,15 @@ def resolve(
                 on_device = resolve(problem_type, size, plan.method, "cuda", options)
                 return replace(on_device, chosen_by=plan.chosen_by)
             return plan
-    if not options and not is_foreign(backend):
-        return _resolve_bare(problem_type, size, method, backend)
     return _resolve(problem_type, size, method, backend, options)
 
 
 @lru_cache(maxsize=1024)
-def _resolve_bare(problem_type: type, size: int, method: str, name: str) -> Plan:
-    # What our own back ends offer never changes, and working it out takes as long as packing a dozen passages.
-    return _resolve(problem_type, size, method, name, {})
+def _resolve_bare(problem_type: type, size: int, method: str, backend: str) -> Plan | None:
+    # What our own back ends offer never changes, and working it out takes as long as packing a dozen passages. Whether
+    # one of others is available may: None.
+    name = _AUTO_BACKEND if backend == "auto" else backend
+    return None if is_foreign(name) else _resolve(problem_type, size, method, name, {})
 
 
 def _resolve(problem_type: type, size: int, method: str, name: str, options: Mapping[str, Any]) -> Plan:
@@ -207,25 +209,20 @@ def run_many(
     problems: Sequence[Any], method: str, backend: str, requests: Sequence[Request], options: Mapping[str, Any]
 ) -> Results:
     """One plan over many problems: natively where the back end has a batch for it, else one by one."""
-    plans: dict[tuple[type, int], Plan] = {}
-    groups: dict[tuple[type, str], list[int]] = {}
+    kinds = [(type(problem), len(problem)) for problem in problems]
+    plans = {kind: resolve(*kind, method, backend, options, len(problems)) for kind in dict.fromkeys(kinds)}
     plan_of: dict[tuple[type, str], Plan] = {}
-    for index, problem in enumerate(problems):
-        kind = type(problem), len(problem)
-        if (plan := plans.get(kind)) is None:
-            plan = plans[kind] = resolve(*kind, method, backend, options, len(problems))
-        key = kind[0], plan.method
-        plan_of.setdefault(key, plan)
-        groups.setdefault(key, []).append(index)
+    for (problem_type, _), plan in plans.items():
+        plan_of.setdefault((problem_type, plan.method), plan)
     results: dict[int, Result] = {}
-    for key, members in groups.items():
-        plan = plan_of[key]
+    for key, plan in plan_of.items():
         batch = getattr(load(plan.backend), "BATCH_RUNNERS", {}).get(key)
-        if batch is None:
-            results.update({i: plan.run(problems[i], plan, requests[i]) for i in members})
-        elif len(groups) == 1:
+        if batch is not None and len(plan_of) == 1:
             answers = batch(problems, plan, requests)
             return answers if isinstance(answers, Results) else Results(answers)
+        members = [i for i, kind in enumerate(kinds) if (kind[0], plans[kind].method) == key]
+        if batch is None:
+            results.update({i: plan.run(problems[i], plan, requests[i]) for i in members})
         else:
             answers = batch([problems[i] for i in members], plan, [requests[i] for i in members])
             results.update(zip(members, answers, strict=True))

@@ -26,7 +26,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
         first.progress,
     )
     info = native.device(device)
-    return PackingBatch(problems, batch, plan, first.tight, info["name"], info["architecture"])
+    return PackingBatch(problems, batch, plan, first, info["name"], info["architecture"])
 
 
 def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:

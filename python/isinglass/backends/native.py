@@ -22,7 +22,7 @@ from isinglass.backends import (
     native_search,
 )
 from isinglass.problems.packing import PackingProblem
-from isinglass.result import Certificate, PackingTrace, Result, Results, Status, gap_of, read_only
+from isinglass.result import Certificate, PackingTrace, Result, Results, gap_of, lazy, read_only
 from isinglass.version import __version__
 
 
@@ -31,71 +31,50 @@ def availability() -> Availability:
     return Availability(True, None, f"cpu ({_core.isa()})")
 
 
-class PackingResult(Result):
-    """A packing result whose parts are made when they are looked at: a solve takes less time than all of them."""
+class PackingResult(_core.Packing, Result):  # type: ignore[misc] # what is a property there is an attribute here
+    """A packing result. Its numbers stay native; what else there is is made when it is looked at: a solve takes less
+    time than all of it."""
 
-    _problem: PackingProblem
-    _packing: _core.Packing
-    _plan: Plan
-    _tight: bool
-    _seed: int | None = None
     _device: str = "cpu"
     _instruction_set: str | None = None  # of a device; None: that of the kernels
 
-    @cached_property
-    def selection(self) -> NDArray[np.int64]:  # type: ignore[override]
-        return self._packing.selection
-
-    @cached_property
-    def objective(self) -> float:  # type: ignore[override]
-        return self._packing.value
-
-    @cached_property
-    def cost(self) -> float:  # type: ignore[override]
-        return self._packing.cost
-
-    @cached_property
-    def status(self) -> Status:  # type: ignore[override]
-        return self._packing.status
-
-    @cached_property
-    def certificate(self) -> Certificate:  # type: ignore[override]
-        packing = self._packing
+    @lazy
+    def certificate(self) -> Certificate:
         return Certificate(
-            value=packing.value,
-            feasible=packing.feasible,
-            upper_bound=packing.upper_bound,
-            gap=gap_of(packing.value, packing.upper_bound),
-            method=packing.bound_method,
+            value=self.objective,
+            feasible=self.feasible,
+            upper_bound=self.upper_bound,
+            gap=gap_of(self.objective, self.upper_bound),
+            method=self.bound_method,
         )
 
-    @cached_property
+    @lazy
     def trace(self) -> PackingTrace:
-        costs = self._problem.costs[self.selection]
+        costs = self.problem.costs[self.selection]
         costs.setflags(write=False)
-        return PackingTrace(items=self.selection, gains=self._packing.gains, costs=costs)
+        return PackingTrace(items=self.selection, gains=self.gains, costs=costs)
 
-    @cached_property
+    @lazy
     def timings(self) -> dict[str, float]:  # type: ignore[override]
-        return {"search": self._packing.search_seconds, "certificate": self._packing.certificate_seconds}
+        return {"search": self.search_seconds, "certificate": self.certificate_seconds}
 
-    @cached_property
+    @lazy
     def provenance(self) -> dict[str, Any]:  # type: ignore[override]
-        plan = self._plan
+        plan, terms = self.plan, self.problem.terms
         return {
             "method": plan.method,
             "chosen_by": plan.chosen_by,
             "backend": plan.backend,
             "device": self._device,
-            "instruction_set": self._instruction_set or self._packing.instruction_set,
-            "seed": self._seed,
-            "options": {**plan.options, "certificate": "tight" if self._tight else "fast"},
+            "instruction_set": self._instruction_set or self.instruction_set,
+            "seed": self.request.seed if plan.method in _DRAWING else None,
+            "options": {**plan.options, "certificate": "tight" if self.request.tight else "fast"},
             "version": __version__,
-            "terms": self._problem.terms,
-            "terms_off": tuple(t for t in _TERMS if t not in self._problem.terms),
-            "represented": self._problem.num_represented,
-            "gain_evaluations": self._packing.gain_evaluations,
-            "nodes": self._packing.nodes,
+            "terms": terms,
+            "terms_off": tuple(t for t in _TERMS if t not in terms),
+            "represented": self.problem.num_represented,
+            "gain_evaluations": self.gain_evaluations,
+            "nodes": self.nodes,
         }
 
     def __reduce__(self) -> Any:
@@ -111,17 +90,25 @@ def _rebuild(fields: dict[str, Any]) -> Result:
 _TERMS = ("relevance", "coverage", "representation", "diversity", "facility_location")
 
 
+_DRAWING = ("stochastic_greedy", "sharded")  # methods that draw random numbers
+
+
 def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
-    deeper = () if plan.options["effort"] == "normal" else (True, request.threads or _core.available_cores())
-    packing = _core.pack(
-        problem.core(request.memory_limit, request.threads),
+    high = plan.options["effort"] == "high"
+    answer: Result = _core.pack(
+        PackingResult,
+        problem,
+        plan,
+        request,
+        problem.ready_core or problem.core(request.memory_limit, request.threads),
         plan.method == "greedy_plus_max",
         request.tight,
         request.time_limit,
         request.progress,
-        *deeper,
+        high,
+        (request.threads or _core.available_cores()) if high else 1,
     )
-    return PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight)
+    return answer
 
 
 _NODE_LIMIT = 1_000_000
@@ -129,19 +116,33 @@ _NODE_LIMIT = 1_000_000
 
 def _exact(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     node_limit = plan.options["node_limit"]
-    packing = _core.pack_exactly(
+    request = request._replace(tight=True)
+    answer: Result = _core.pack_exactly(
+        PackingResult,
+        problem,
+        plan,
+        request,
         problem.core(request.memory_limit, request.threads),
         _NODE_LIMIT if node_limit is None else node_limit,
         request.time_limit,
         request.threads or _core.available_cores(),
         request.progress,
     )
-    return PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=True)
+    return answer
+
+
+def _drawn(request: Request) -> tuple[Request, int]:
+    seed = secrets.randbits(64) if request.seed is None else request.seed
+    return request._replace(seed=seed), seed
 
 
 def _stochastic(problem: PackingProblem, plan: Plan, request: Request) -> Result:
-    seed = secrets.randbits(64) if request.seed is None else request.seed
-    packing = _core.pack_samples(
+    request, seed = _drawn(request)
+    answer: Result = _core.pack_samples(
+        PackingResult,
+        problem,
+        plan,
+        request,
         problem.core(request.memory_limit, request.threads),
         plan.options["epsilon"],
         seed,
@@ -149,15 +150,19 @@ def _stochastic(problem: PackingProblem, plan: Plan, request: Request) -> Result
         request.time_limit,
         request.progress,
     )
-    return PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight, _seed=seed)
+    return answer
 
 
 def _sharded(problem: PackingProblem, plan: Plan, request: Request) -> Result:
-    seed = secrets.randbits(64) if request.seed is None else request.seed
+    request, seed = _drawn(request)
     shards = plan.options["shards"] or problem.default_shards
     threads = request.threads or _core.available_cores()
     problem.check_memory(request.memory_limit, problem.sharded_bytes(shards, threads))
-    packing = _core.pack_shards(
+    answer: Result = _core.pack_shards(
+        PackingResult,
+        problem,
+        replace(plan, options={**plan.options, "shards": shards}),
+        request,
         problem.core(request.memory_limit, threads),
         shards,
         seed,
@@ -166,8 +171,7 @@ def _sharded(problem: PackingProblem, plan: Plan, request: Request) -> Result:
         request.time_limit,
         request.progress,
     )
-    plan = replace(plan, options={**plan.options, "shards": shards})
-    return PackingResult(_problem=problem, _packing=packing, _plan=plan, _tight=request.tight, _seed=seed)
+    return answer
 
 
 class PackingBatch(Results):
@@ -178,25 +182,20 @@ class PackingBatch(Results):
         problems: Sequence[PackingProblem],
         batch: _core.PackingBatch,
         plan: Plan,
-        tight: bool,
+        request: Request,
         device: str = "cpu",
         instruction_set: str | None = None,
     ) -> None:
-        self._problems, self._batch, self._plan, self._tight = problems, batch, plan, tight
+        self._problems, self._batch, self._plan, self._request = problems, batch, plan, request
         self._device, self._instruction_set = device, instruction_set
 
     def __len__(self) -> int:
         return len(self._batch)
 
     def _at(self, index: int) -> Result:
-        return PackingResult(
-            _problem=self._problems[index],
-            _packing=self._batch[index],
-            _plan=self._plan,
-            _tight=self._tight,
-            _device=self._device,
-            _instruction_set=self._instruction_set,
-        )
+        answer = self._batch.answer(index, PackingResult, self._problems[index], self._plan, self._request)
+        answer.__dict__.update(_device=self._device, _instruction_set=self._instruction_set)
+        return answer
 
     @cached_property
     def objectives(self) -> NDArray[np.float64]:
@@ -231,7 +230,7 @@ class PackingBatch(Results):
 def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Sequence[Request]) -> Results:
     first = requests[0]
     batch = _core.pack_many(
-        [problem.core(first.memory_limit, first.threads) for problem in problems],
+        [problem.ready_core or problem.core(first.memory_limit, first.threads) for problem in problems],
         plan.method == "greedy_plus_max",
         first.tight,
         first.time_limit,
@@ -239,7 +238,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
         first.progress,
         plan.options["effort"] == "high",
     )
-    return PackingBatch(problems, batch, plan, first.tight)
+    return PackingBatch(problems, batch, plan, first)
 
 
 REFUSES = ("device",)

@@ -540,6 +540,11 @@ class PackingProblem:
                 f" limit {limit} bytes{'' if self.embeddings is None else hint}"
             )
 
+    @property
+    def ready_core(self) -> _core.PackingCore | None:
+        """The native form, if it was made."""
+        return self.__dict__.get("_native")
+
     def core(self, memory_limit: int | None = None, threads: int | None = None) -> _core.PackingCore:
         """The native form, made on first use.
 
