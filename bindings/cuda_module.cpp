@@ -172,6 +172,7 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
   py::register_exception<DeviceError>(m, "DeviceError", PyExc_RuntimeError);
   m.def("unavailable", &driver::unavailable);
   m.def("device_count", &driver::device_count);
+  m.def("kernel_seconds", &kernel_seconds);
   m.def(
       "device",
       [](int device) {
@@ -181,6 +182,7 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
         found["name"] = info.name;
         found["architecture"] = info.architecture;
         found["multiprocessors"] = info.multiprocessors;
+        found["clock_hertz"] = info.clock_hertz;
         found["memory"] = info.memory;
         return found;
       },

@@ -26,6 +26,7 @@ struct DeviceInfo {
   std::string name;
   std::string architecture;  // like sm_90
   int multiprocessors = 1;
+  double clock_hertz = 0;        // the highest
   std::size_t shared_bytes = 0;  // of one block
   std::size_t memory = 0;
 };
@@ -66,7 +67,8 @@ void release(Stream* stream) noexcept;
 void upload(Stream* stream, void* to, const void* from, std::size_t bytes);
 void download(Stream* stream, void* to, const void* from, std::size_t bytes);
 void launch(Stream* stream, const Kernel& kernel, const Shape& shape, const void* args);
-void wait(Stream* stream);
+/// Returns the seconds that kernels ran since the last wait.
+double wait(Stream* stream);
 
 /// After a failure: true when the device had lost what this process held there, all of it; then the next call starts
 /// anew.

@@ -1,5 +1,8 @@
 #include <cuda_runtime_api.h>
 
+#include <utility>
+#include <vector>
+
 #include "driver.hpp"
 
 namespace isinglass::cuda::driver {
@@ -24,6 +27,8 @@ std::string version(int number) { return std::to_string(number / 1000) + "." + s
 struct Stream {
   int device;
   cudaStream_t stream;
+  std::vector<std::pair<cudaEvent_t, cudaEvent_t>> spans;  // around launches; the first `launched` are in use
+  std::size_t launched = 0;
 };
 
 std::string unavailable() {
@@ -58,8 +63,14 @@ int device_count() {
 DeviceInfo info(int device) {
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, device), device, "asking for its properties");
-  return {properties.name, "sm_" + std::to_string(properties.major * 10 + properties.minor),
-          properties.multiProcessorCount, properties.sharedMemPerBlockOptin, properties.totalGlobalMem};
+  int kilohertz = 0;  // no longer among the properties
+  check(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device), device, "asking for its clock");
+  return {properties.name,
+          "sm_" + std::to_string(properties.major * 10 + properties.minor),
+          properties.multiProcessorCount,
+          kilohertz * 1e3,
+          properties.sharedMemPerBlockOptin,
+          properties.totalGlobalMem};
 }
 
 Memory memory(int device) {
@@ -105,11 +116,17 @@ Stream* make_stream(int device) {
   use(device);
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), device, "making a stream");
-  return new Stream{device, stream};
+  return new Stream{device, stream, {}};
 }
 
 void release(Stream* stream) noexcept {
-  if (cudaSetDevice(stream->device) == cudaSuccess) cudaStreamDestroy(stream->stream);
+  if (cudaSetDevice(stream->device) == cudaSuccess) {
+    for (const auto& [begin, end] : stream->spans) {
+      cudaEventDestroy(begin);
+      cudaEventDestroy(end);
+    }
+    cudaStreamDestroy(stream->stream);
+  }
   cudaGetLastError();
   delete stream;
 }
@@ -135,13 +152,31 @@ void launch(Stream* stream, const Kernel& kernel, const Shape& shape, const void
                                static_cast<int>(shape.shared_bytes)),
           stream->device, what);
   }
+  if (stream->launched == stream->spans.size()) {
+    auto& [begin, end] = stream->spans.emplace_back();
+    check(cudaEventCreate(&begin), stream->device, "making an event");
+    check(cudaEventCreate(&end), stream->device, "making an event");
+  }
+  const auto& [begin, end] = stream->spans[stream->launched++];
   void* arguments[] = {const_cast<void*>(args)};
+  check(cudaEventRecord(begin, stream->stream), stream->device, what);
   check(cudaLaunchKernel(kernel.entry, dim3(shape.blocks), dim3(shape.threads), arguments, shape.shared_bytes,
                          stream->stream),
         stream->device, what);
+  check(cudaEventRecord(end, stream->stream), stream->device, what);
 }
 
-void wait(Stream* stream) { check(cudaStreamSynchronize(stream->stream), stream->device, "waiting for its work"); }
+double wait(Stream* stream) {
+  check(cudaStreamSynchronize(stream->stream), stream->device, "waiting for its work");
+  double seconds = 0;
+  for (; stream->launched > 0; --stream->launched) {
+    const auto& [begin, end] = stream->spans[stream->launched - 1];
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin, end), stream->device, "asking for the time of a kernel");
+    seconds += static_cast<double>(milliseconds) * 1e-3;
+  }
+  return seconds;
+}
 
 bool recover(int device) noexcept {
   cudaGetLastError();

@@ -1,5 +1,6 @@
 #include "driver_emulated.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -30,13 +31,15 @@ EmulatedDevices& emulated_devices() {
 
 struct Stream {
   int device;
+  double seconds = 0;
 };
 
 std::string unavailable() { return emulated_devices().unavailable; }
 int device_count() { return unavailable().empty() ? emulated_devices().count : 0; }
 
 DeviceInfo info(int device) {
-  return {"emulated " + std::to_string(device), "host", 1, emulated_devices().shared_bytes, emulated_devices().memory};
+  return {
+      "emulated " + std::to_string(device), "host", 1, 1e9, emulated_devices().shared_bytes, emulated_devices().memory};
 }
 
 Memory memory(int device) {
@@ -75,11 +78,13 @@ void launch(Stream* stream, const Kernel& kernel, const Shape& shape, const void
     throw DeviceError("CUDA device " + std::to_string(stream->device) + ", kernel " + kernel.name + ": " +
                       std::exchange(devices.failure, {}));
   }
+  const auto begin = std::chrono::steady_clock::now();
   emulation::run(kernel.name, reinterpret_cast<void (*)(const void*)>(const_cast<void*>(kernel.entry)), args,
                  shape.blocks, shape.threads, shape.shared_bytes);
+  stream->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void wait(Stream*) {}
+double wait(Stream* stream) { return std::exchange(stream->seconds, 0); }
 bool recover(int) noexcept { return true; }
 
 }  // namespace isinglass::cuda::driver

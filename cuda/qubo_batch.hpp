@@ -27,11 +27,14 @@ struct Placement {
 inline constexpr std::size_t kMostBytesAtOnce = std::size_t{1} << 28;
 inline constexpr std::size_t kMostReadsAtOnce = std::size_t{1} << 16;
 
-/// Sweeps that a first launch of `reads` reads of `n` variables may take: 20 ms at a rate that every device exceeds.
-inline std::uint64_t first_slice(const Placement& placement, std::size_t reads_times_variables) {
-  constexpr double kAttempts = 4e8;
+/// Sweeps that a first launch may take, for `attempts` of all reads a sweep and `n` variables of the largest: 20 ms, as
+/// far as one can tell before any was timed. Many reads share the device, few wait for their own flips, one by one.
+inline std::uint64_t first_slice(const Placement& placement, std::size_t attempts, std::size_t n) {
+  constexpr double kSeconds = 0.02, kAttemptsPerSecond = 2e10, kSecondsOfFlip = 8e-8;
   if (placement.slice > 0) return placement.slice;
-  return static_cast<std::uint64_t>(kAttempts / static_cast<double>(std::max<std::size_t>(1, reads_times_variables)));
+  const double shared = static_cast<double>(std::max<std::size_t>(1, attempts)) / kAttemptsPerSecond;
+  const double alone = static_cast<double>(std::max<std::size_t>(1, n)) * kSecondsOfFlip;
+  return static_cast<std::uint64_t>(kSeconds / std::max(shared, alone));
 }
 
 /// body(i) for i in [0, count) on threads, whatever the control of the search says.

@@ -1,5 +1,6 @@
 #include "runtime.hpp"
 
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
@@ -47,6 +48,7 @@ struct Lease {
 namespace {
 
 std::mutex mutex;
+std::atomic<double> seconds_of_kernels{0};
 
 /// Leases that no batch holds. They outlive static destruction, when the CUDA runtime may be gone.
 std::vector<Lease*>& parked() {
@@ -133,6 +135,8 @@ void Batch::launch_bytes(const Kernel& kernel, const Shape& shape, const void* a
   driver::launch(lease_->stream, kernel, shape, args);
 }
 
-void Batch::wait() { driver::wait(lease_->stream); }
+void Batch::wait() { seconds_of_kernels += driver::wait(lease_->stream); }
+
+double kernel_seconds() { return seconds_of_kernels; }
 
 }  // namespace isinglass::cuda

@@ -15,6 +15,9 @@ namespace isinglass::cuda {
 /// Refuses a device that is not there, by its number. Throws std::invalid_argument, or DeviceError without any device.
 void check_device(int device);
 
+/// Seconds that kernels of this process have run on devices, of batches that were waited for.
+double kernel_seconds();
+
 /// Where an array of a batch lies, in bytes.
 template <class T>
 struct Array {

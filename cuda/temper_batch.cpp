@@ -108,7 +108,7 @@ void run(std::span<Walk* const> walks, std::span<const std::size_t> wanted, RowS
   };
   std::uint64_t swept = 0;
   if (!stopped) {
-    swept = in_slices(batch, sweeps, first_slice(placement, attempts), control,
+    swept = in_slices(batch, sweeps, first_slice(placement, attempts, largest), control,
                       [&](std::uint64_t first, std::uint64_t count) { launch(first, count, first + count == sweeps); });
   }
   if (swept < sweeps) launch(swept, 0, true);

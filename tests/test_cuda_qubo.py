@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -133,6 +135,16 @@ def test_emulated_errors_are_clear_and_the_next_call_works(emulated: ModuleType)
     assert devices.launches == launches
     devices.memory = before
     assert same(ig.solve(qubo, "anneal", "cuda", **ANNEAL), expected)
+
+
+def test_emulated_ends_at_ctrl_c(emulated: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "CUT", {"slice": 1})
+    timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ig.solve(dense(64), "anneal", "cuda", num_reads=8, num_sweeps=10**6)
+    timer.join()
+    assert same(ig.solve(dense(9), "anneal", "cuda", **ANNEAL), ig.solve(dense(9), "anneal", **ANNEAL))
 
 
 def test_emulated_time_limit(emulated: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

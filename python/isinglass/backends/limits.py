@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from isinglass.problems.evidence import EvidenceProblem
+from isinglass.problems.packing import PackingProblem
 from isinglass.problems.qubo import Qubo
 
 
@@ -17,6 +19,9 @@ class Limit(NamedTuple):
 LIMITS: dict[tuple[type, str], Limit] = {
     (Qubo, "anneal"): Limit(None, 256),
     (Qubo, "temper"): Limit(None, 256),
+    (EvidenceProblem, "swap"): Limit(None, 256),
+    (PackingProblem, "greedy_plus_max"): Limit(None, 1024),
+    (PackingProblem, "lazy_greedy"): Limit(None, 1024),
 }
 
 
