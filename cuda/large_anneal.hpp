@@ -2,7 +2,7 @@
 #pragma once
 
 #include "isinglass/anneal.hpp"
-#include "runtime.hpp"
+#include "qubo_batch.hpp"
 
 namespace isinglass::cuda {
 
@@ -10,6 +10,6 @@ namespace isinglass::cuda {
 inline constexpr std::size_t kMostLarge = 32768;
 
 /// What isinglass::anneal finds, bit for bit (without a trace); the layout is of the CPU and says nothing here.
-Reads large_anneal(const Qubo& qubo, const AnnealOptions& options, int device, Control& control);
+Reads large_anneal(const Qubo& qubo, const AnnealOptions& options, const Placement& placement, Control& control);
 
 }  // namespace isinglass::cuda

@@ -41,8 +41,8 @@ struct Search {
 /// The next pools of some searches, on the device.
 class Wave {
  public:
-  Wave(const std::vector<Search*>& searches, int device)
-      : searches_(searches), batch_(device), models_(batch_, qubos_of(searches)) {
+  Wave(const std::vector<Search*>& searches, const Placement& placement)
+      : searches_(searches), batch_(placement.device), slice_(placement.slice), models_(batch_, qubos_of(searches)) {
     for (const auto& [shape, members] : models_.groups()) {
       first_fill_.push_back(fills_.size());
       first_breed_.push_back(breeds_.size());
@@ -75,14 +75,14 @@ class Wave {
     std::uint32_t most_sweeps = 1;
     for (const PoolTask& pool : pools_) most_sweeps = std::max(most_sweeps, pool.sweeps);
     const std::uint64_t swept =
-        in_slices(batch_, most_sweeps, kFirstSweeps, control, [&](std::uint64_t first, std::uint64_t count) {
+        in_slices(batch_, most_sweeps, slice_ > 0 ? slice_ : kFirstSweeps, control, [&](std::uint64_t first, std::uint64_t count) {
           fill(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count), false);
         });
     if (swept < most_sweeps) fill(static_cast<std::uint32_t>(swept), 0, true);
     // A wave that was stopped has its members all the same: the reads, as they were cut short.
     const bool stopped = swept < most_sweeps;
     bool begins = true;
-    until_done(kFirstMoves, control, [&](std::uint64_t moves) {
+    until_done(slice_ > 0 ? slice_ : kFirstMoves, control, [&](std::uint64_t moves) {
       breed(stopped ? 0 : moves, std::exchange(begins, false));
       batch_.download();
       batch_.wait();
@@ -203,6 +203,7 @@ class Wave {
 
   const std::vector<Search*>& searches_;
   Batch batch_;
+  std::uint64_t slice_;
   SmallModels models_;
   std::vector<PoolTask> pools_;
   std::vector<FillTask> fills_;
@@ -220,7 +221,7 @@ class Wave {
 
 }  // namespace
 
-std::vector<MemeticResult> memetic(std::span<const MemeticJob> jobs, int device, Control& control) {
+std::vector<MemeticResult> memetic(std::span<const MemeticJob> jobs, const Placement& placement, Control& control) {
   const double begin_seconds = control.seconds();
   std::vector<std::unique_ptr<Search>> searches;
   for (const MemeticJob& job : jobs) searches.push_back(std::make_unique<Search>(job));
@@ -239,7 +240,7 @@ std::vector<MemeticResult> memetic(std::span<const MemeticJob> jobs, int device,
         if (search.plan.probed(search.ahead() - 1)) search.window = probe_window(search.qubo);
       });
     }
-    Wave wave(active, device);
+    Wave wave(active, placement);
     wave.run(control);
     std::vector<std::vector<Pool>> pools = wave.pools();
     for (std::size_t a = 0; a < active.size(); ++a) {

@@ -6,7 +6,7 @@
 
 #include "isinglass/control.hpp"
 #include "isinglass/memetic.hpp"
-#include "runtime.hpp"
+#include "qubo_batch.hpp"
 
 namespace isinglass::cuda {
 
@@ -19,6 +19,6 @@ struct MemeticJob {
 };
 
 /// What isinglass::memetic finds for each job, bit for bit; the layout is of the CPU and says nothing here.
-std::vector<MemeticResult> memetic(std::span<const MemeticJob> jobs, int device, Control& control);
+std::vector<MemeticResult> memetic(std::span<const MemeticJob> jobs, const Placement& placement, Control& control);
 
 }  // namespace isinglass::cuda

@@ -17,7 +17,7 @@ constexpr std::uint64_t kFirstMoves = 1 << 12;  // of a read, in the first launc
 /// The reads of all jobs, one after another.
 class TabuBatch {
  public:
-  TabuBatch(std::span<const TabuJob> jobs, int device) : jobs_(jobs), batch_(device), models_(batch_, models_of(jobs)) {
+  TabuBatch(std::span<const TabuJob> jobs, const Placement& placement) : jobs_(jobs), first_moves_(placement.slice > 0 ? placement.slice : kFirstMoves), batch_(placement.device), models_(batch_, models_of(jobs)) {
     bool given = false;
     for (std::size_t j = 0; j < jobs.size(); ++j) {
       first_read_.push_back(reads_);
@@ -67,7 +67,7 @@ class TabuBatch {
     batch_.upload();
     const bool given = round == 0 && given_.count > 0;
     bool resume = false;
-    until_done(kFirstMoves, control, [&](std::uint64_t moves) {
+    until_done(first_moves_, control, [&](std::uint64_t moves) {
       std::size_t group = 0;
       for (const auto& [shape, members] : models_.groups()) {
         const std::size_t first = first_task_[group], count = first_task_[group + 1] - first;
@@ -122,6 +122,7 @@ class TabuBatch {
   }
 
   std::span<const TabuJob> jobs_;
+  std::uint64_t first_moves_;
   Batch batch_;
   SmallModels models_;
   std::size_t reads_ = 0, words_ = 0;
@@ -136,9 +137,9 @@ class TabuBatch {
 
 }  // namespace
 
-std::vector<Reads> tabu(std::span<const TabuJob> jobs, int device, Control& control) {
+std::vector<Reads> tabu(std::span<const TabuJob> jobs, const Placement& placement, Control& control) {
   const double begin_seconds = control.seconds();
-  TabuBatch batch(jobs, device);
+  TabuBatch batch(jobs, placement);
   std::vector<Reads> found(jobs.size());
   std::vector<std::int64_t> best(batch.reads(), std::numeric_limits<std::int64_t>::max());
   for (std::size_t j = 0; j < jobs.size(); ++j) {

@@ -6,7 +6,7 @@
 
 #include "isinglass/control.hpp"
 #include "isinglass/tabu.hpp"
-#include "runtime.hpp"
+#include "qubo_batch.hpp"
 
 namespace isinglass::cuda {
 
@@ -17,6 +17,6 @@ struct TabuJob {
 
 /// What isinglass::tabu finds for each job, bit for bit; the layout is of the CPU and says nothing here. A stop cuts
 /// all reads of all jobs short where they stand.
-std::vector<Reads> tabu(std::span<const TabuJob> jobs, int device, Control& control);
+std::vector<Reads> tabu(std::span<const TabuJob> jobs, const Placement& placement, Control& control);
 
 }  // namespace isinglass::cuda

@@ -8,6 +8,7 @@
 #include "isinglass/schedule.hpp"
 #include "large_anneal.hpp"
 #include "model.hpp"
+#include "sparse_anneal.hpp"
 
 namespace isinglass::cuda {
 namespace {
@@ -20,9 +21,12 @@ AnnealOptions anneal_options(double hot, std::size_t reads, std::size_t sweeps) 
   return options;
 }
 
-void check_anneal(const Qubo& qubo, const AnnealOptions& options) {
+/// In both forms, whatever the model.
+void check_anneal(const Qubo& qubo, const AnnealOptions& options, const Placement& placement = {}) {
   Control control(kNoLimit), other(kNoLimit);
-  check_equal(large_anneal(qubo, options, 0, control), anneal(qubo, options, other));
+  const Reads expected = anneal(qubo, options, control);
+  check_equal(large_anneal(qubo, options, placement, other), expected);
+  check_equal(sparse_anneal(qubo, options, placement, other), expected);
 }
 
 }  // namespace
@@ -34,6 +38,19 @@ TEST(emulated_large_anneal_equals_the_cpu) {
       check_anneal(model.qubo, anneal_options(static_cast<double>(2 * largest), n > 100 ? 1 : 3, n > 100 ? 3 : 8));
     }
   }
+}
+
+TEST(emulated_sparse_anneal_by_levels_equals_the_cpu) {
+  const Model model(300, 20, 41);
+  Control control(kNoLimit), other(kNoLimit);
+  const AnnealOptions options = anneal_options(40, 40, 6);
+  const Reads expected = anneal(model.qubo, options, control);
+  check_equal(sparse_anneal(model.qubo, options, Placement{}, other), expected);
+  const AnnealOptions few = anneal_options(40, 3, 3);
+  const Reads few_expected = anneal(model.qubo, few, control);
+  const auto run = [&] { return sparse_anneal(model.qubo, few, Placement{}, other).states; };
+  check_in_any_order(run, few_expected.states);
+  CHECK(check_every_barrier(run, few_expected.states, 6) >= 8);
 }
 
 TEST(emulated_large_anneal_by_several_warps_equals_the_cpu) {
@@ -58,6 +75,12 @@ TEST(emulated_large_anneal_keeps_every_option) {
   const Reads all = anneal(model.qubo, options, control);
   options.target_energy = *std::min_element(all.energies.begin() + 64, all.energies.begin() + 128);
   check_anneal(model.qubo, options);
+  check_anneal(model.qubo, anneal_options(40, 3, 9), {.slice = 2});
+  for (const auto& form : {large_anneal, sparse_anneal}) {
+    Control over(0);
+    const Reads cut = form(model.qubo, anneal_options(40, 3, 9), {.slice = 2}, over);
+    CHECK(cut.count == 3 && cut.stopped == StopReason::time_limit && cut.generations == 0);
+  }
 }
 
 TEST(emulated_large_anneal_in_any_order_and_without_its_barriers) {
@@ -67,7 +90,7 @@ TEST(emulated_large_anneal_in_any_order_and_without_its_barriers) {
   const Reads expected = anneal(model.qubo, options, other);
   const auto run = [&] {
     Control control(kNoLimit);
-    return large_anneal(model.qubo, options, 0, control).states;
+    return large_anneal(model.qubo, options, Placement{}, control).states;
   };
   check_in_any_order(run, expected.states);
   CHECK(check_every_barrier(run, expected.states, 6) >= 5);

@@ -30,7 +30,7 @@ TabuOptions tabu_options(std::size_t n, std::size_t reads, std::uint64_t patienc
 /// One batch of all jobs against one call to the CPU for each.
 void check_batch(const std::vector<TabuJob>& jobs) {
   Control control(kNoLimit);
-  const std::vector<Reads> found = tabu(jobs, 0, control);
+  const std::vector<Reads> found = tabu(jobs, Placement{}, control);
   CHECK(found.size() == jobs.size());
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     Control other(kNoLimit);
@@ -93,7 +93,7 @@ TEST(emulated_tabu_in_any_order_and_without_its_barriers) {
   const std::vector<TabuJob> jobs{{&model.qubo, options}, {&small.qubo, longer}};
   const auto run = [&] {
     Control control(kNoLimit);
-    const std::vector<Reads> found = tabu(jobs, 0, control);
+    const std::vector<Reads> found = tabu(jobs, Placement{}, control);
     return std::pair(found[0].states, found[1].states);
   };
   Control other(kNoLimit);
@@ -109,7 +109,7 @@ TEST(emulated_tabu_stops_with_what_it_has) {
   options.max_moves = 1'000'000'000;
   Control control(0);
   const std::vector<TabuJob> jobs{{&model.qubo, options}};
-  const Reads reads = tabu(jobs, 0, control)[0];
+  const Reads reads = tabu(jobs, Placement{}, control)[0];
   CHECK(reads.count == 3 && reads.stopped == StopReason::time_limit && reads.generations == 0);
   for (std::size_t r = 0; r < 3; ++r) {
     double energy = 0;
@@ -136,7 +136,7 @@ MemeticOptions memetic_options(std::size_t n, std::size_t pool_size) {
 
 void check_batch(const std::vector<MemeticJob>& jobs) {
   Control control(kNoLimit);
-  const std::vector<MemeticResult> found = memetic(jobs, 0, control);
+  const std::vector<MemeticResult> found = memetic(jobs, Placement{}, control);
   CHECK(found.size() == jobs.size());
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     Control other(kNoLimit);
@@ -209,7 +209,7 @@ TEST(emulated_memetic_in_any_order_and_without_its_barriers) {
   const std::vector<MemeticJob> jobs{{&model.qubo, options}, {&small.qubo, longer}};
   const auto run = [&] {
     Control control(kNoLimit);
-    const std::vector<MemeticResult> found = memetic(jobs, 0, control);
+    const std::vector<MemeticResult> found = memetic(jobs, Placement{}, control);
     return std::pair(found[0].reads.flips, found[1].reads.flips);  // they show every step of a search
   };
   Control other(kNoLimit);
@@ -225,7 +225,7 @@ TEST(emulated_memetic_stops_with_what_it_has) {
   MemeticOptions options = memetic_options(30, 4);
   options.generations = 1'000'000;
   const std::vector<MemeticJob> jobs{{&model.qubo, options}};
-  const Reads reads = memetic(jobs, 0, control)[0].reads;
+  const Reads reads = memetic(jobs, Placement{}, control)[0].reads;
   CHECK(reads.count >= 1 && reads.stopped == StopReason::time_limit && reads.generations == 0);
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from isinglass.result import Result
 
 # Variables below which a second thread costs more than it does.
 _ONE_THREAD = 128
-_MOST_MOVES = 2**63 - 1
+MOST_MOVES = 2**63 - 1
 
 
 def _threads(problem: Qubo, request: Request) -> int:
@@ -30,20 +30,29 @@ def _seed(request: Request) -> int:
     return secrets.randbits(64) if request.seed is None else request.seed
 
 
+def patience_of(problem: Qubo, options: Mapping[str, Any]) -> int:
+    """Moves without a better state that a tabu search makes."""
+    patience: int | None = options["patience"]
+    return 50 * len(problem) + 500 if patience is None else patience
+
+
+def is_counted(plan: Plan) -> bool:
+    """Whether counters of the caller end a search, so that a time limit only cuts it short."""
+    counters = ("patience", "max_moves") if plan.method == "tabu" else ("restarts", "generations")
+    return any(plan.options[counter] is not None for counter in counters)
+
+
 def _tabu(problem: Qubo, plan: Plan, request: Request) -> Result:
     options = plan.options
     states, num_reads = start_states(problem, options["initial_states"], options["num_reads"])
     image = image_of(problem, options["bits"])
     seed = _seed(request)
-    patience, max_moves = options["patience"], options["max_moves"]
-    counted = patience is not None or max_moves is not None
-    if patience is None:
-        patience = 50 * len(problem) + 500
+    patience, max_moves = patience_of(problem, options), options["max_moves"]
     walked = _core.tabu(
         image.core,
         num_reads,
         patience,
-        _MOST_MOVES if max_moves is None else max_moves,
+        MOST_MOVES if max_moves is None else max_moves,
         options["tenure"],
         seed,
         _threads(problem, request),
@@ -51,14 +60,14 @@ def _tabu(problem: Qubo, plan: Plan, request: Request) -> Result:
         states,
         options["target_energy"],
         options["trace"],
-        not counted and math.isfinite(request.time_limit),
+        not is_counted(plan) and math.isfinite(request.time_limit),
         request.time_limit,
         request.progress,
     )
     return walked_result(problem, walked, image, plan, {"seed": seed, "num_reads": num_reads, "patience": patience})
 
 
-def _members(problem: Qubo, given: Any) -> States | None:
+def members(problem: Qubo, given: Any) -> States | None:
     """States for the first pool, all those of a Result."""
     if given is None:
         return None
@@ -68,17 +77,17 @@ def _members(problem: Qubo, given: Any) -> States | None:
     return states
 
 
-def _settings(walked: _core.Walked, seed: int) -> dict[str, Any]:
+def memetic_settings(walked: _core.Walked, seed: int) -> dict[str, Any]:
+    """What the provenance of `memetic` says beside its options."""
     return {"seed": seed, "children": walked.children}
 
 
 def _memetic(problem: Qubo, plan: Plan, request: Request) -> Result:
     options = plan.options
-    states = _members(problem, options["initial_states"])
+    states = members(problem, options["initial_states"])
     image = image_of(problem, options["bits"])
     seed = _seed(request)
     keep = options["num_solutions"] or options["pool_size"]
-    counted = options["restarts"] is not None or options["generations"] is not None
     walked = _core.memetic(
         image.core,
         options["pool_size"],
@@ -93,11 +102,11 @@ def _memetic(problem: Qubo, plan: Plan, request: Request) -> Result:
         keep,
         options["num_solutions"] is not None,
         options["trace"],
-        not counted and math.isfinite(request.time_limit),
+        not is_counted(plan) and math.isfinite(request.time_limit),
         request.time_limit,
         request.progress,
     )
-    return walked_result(problem, walked, image, plan, _settings(walked, seed), keep)
+    return walked_result(problem, walked, image, plan, memetic_settings(walked, seed), keep)
 
 
 def _memetic_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
@@ -116,7 +125,7 @@ def _memetic_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reque
         options["tenure"],
         seeds,
         first.threads or available_cores(),
-        [_members(problem, options["initial_states"]) for problem in problems],
+        [members(problem, options["initial_states"]) for problem in problems],
         options["target_energy"],
         keep,
         options["num_solutions"] is not None,
@@ -125,7 +134,7 @@ def _memetic_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reque
         first.progress,
     )
     return [
-        walked_result(problem, walked, image, plan, _settings(walked, seed), keep)
+        walked_result(problem, walked, image, plan, memetic_settings(walked, seed), keep)
         for problem, walked, image, seed in zip(problems, found, images, seeds, strict=True)
     ]
 

@@ -1,0 +1,52 @@
+// What the kernel of one sparse model is given: 32 replicas in the lanes of every warp of a block, variables across its
+// warps.
+//
+// A sweep visits variables in ascending order, so one sees its lower neighbours after their turn and its higher ones
+// before it. The same holds when variables are visited level by level, where a level is one more than the highest level
+// of the lower neighbours: those of a level are no neighbours, and all of them are visited at once.
+#pragma once
+
+#include "driver.hpp"
+#include "isinglass/qubo.hpp"
+#include "isinglass/random.hpp"
+
+namespace isinglass::cuda {
+
+struct SparseModel {
+  const std::int64_t* row_start;
+  const Coupling* couplings;
+  const std::int32_t* linear;
+  const std::uint32_t* order;        // variables by level
+  const std::uint32_t* level_start;  // in that order; levels + 1
+  std::uint32_t n, levels;
+};
+
+/// What a replica is between two launches.
+struct SparseRecord {
+  std::int64_t energy, best;
+  std::uint64_t flips;
+};
+
+/// Sweeps [first, first + count). Replica r draws its numbers as read first_read + r. A state is a bit of a word for
+/// each variable: words are those of 32 replicas, by block, then variable.
+struct SparseArgs {
+  SparseModel model;
+  std::uint64_t seed, first_read;
+  std::uint32_t replicas;
+  SparseRecord* records;
+  std::uint32_t* states;
+  const std::uint32_t* given;  // where they begin; nullptr: at random
+  std::uint32_t* bests;
+  const float* t2;  // one a sweep of the run
+  std::uint32_t first, count;
+  bool begins;  // the first launch
+  bool keep_best;
+  bool finish;  // the last launch: back to the best state, and down to a local minimum
+};
+
+inline constexpr unsigned kSparseThreads = 1024;
+inline constexpr std::size_t kSparseBytes = 32 * 2 * sizeof(std::int64_t) + 16;
+
+extern const Kernel sparse_sweep;
+
+}  // namespace isinglass::cuda

@@ -1,0 +1,120 @@
+"""Tabu and memetic search of small QUBOs on a device: batches, the samples of `cpu` bit for bit."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from isinglass.backends import BackendError, Plan, Request, available_cores, cuda
+from isinglass.backends.native_qubo import image_of, start_states, walked_result
+from isinglass.backends.native_search import (
+    MOST_MOVES,
+    is_counted,
+    memetic_settings,
+    members,
+    patience_of,
+)
+from isinglass.problems.qubo import Qubo
+from isinglass.result import Result
+
+
+def check_sizes(problems: Sequence[Qubo], most: int) -> None:
+    """Refuses models that are too large, by their place in the batch."""
+    for index, problem in enumerate(problems):
+        if len(problem) > most:
+            place = "" if len(problems) == 1 else f" for problem {index}"
+            raise BackendError(f"backend 'cuda' takes models of at most {most} variables, got {len(problem)}{place}")
+
+
+def _seeds(requests: Sequence[Request]) -> list[int]:
+    return [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
+
+
+def _tabu_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
+    if not problems:
+        return []
+    native, placement, where = cuda.placed(plan)
+    check_sizes(problems, native.most_small)
+    options, first = plan.options, requests[0]
+    starts = [start_states(problem, options["initial_states"], options["num_reads"]) for problem in problems]
+    images = [image_of(problem, options["bits"]) for problem in problems]
+    seeds = _seeds(requests)
+    patience = [patience_of(problem, options) for problem in problems]
+    found = native.tabu_many(
+        [image.core for image in images],
+        [num_reads for _, num_reads in starts],
+        patience,
+        MOST_MOVES if options["max_moves"] is None else options["max_moves"],
+        options["tenure"],
+        seeds,
+        first.threads or available_cores(),
+        [states for states, _ in starts],
+        options["target_energy"],
+        options["trace"],
+        # In a batch the time limit is of the whole call: each problem ends by its own counters.
+        len(problems) == 1 and not is_counted(plan) and math.isfinite(first.time_limit),
+        first.time_limit,
+        first.progress,
+        placement,
+    )
+    return [
+        walked_result(
+            problem, walked, image, plan, {"seed": seed, "num_reads": num_reads, "patience": moves}, where=where
+        )
+        for problem, walked, image, seed, (_, num_reads), moves in zip(
+            problems, found, images, seeds, starts, patience, strict=True
+        )
+    ]
+
+
+def _memetic_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
+    if not problems:
+        return []
+    native, placement, where = cuda.placed(plan)
+    check_sizes(problems, native.most_small)
+    options, first = plan.options, requests[0]
+    if options["trace"]:
+        raise BackendError("backend 'cuda' cannot honour option 'trace' of method 'memetic'")
+    if options["pool_size"] > native.most_pool_size:
+        raise BackendError(
+            f"backend 'cuda' takes a pool_size of at most {native.most_pool_size}, got {options['pool_size']}"
+        )
+    images = [image_of(problem, options["bits"]) for problem in problems]
+    seeds = _seeds(requests)
+    keep = options["num_solutions"] or options["pool_size"]
+    found = native.memetic_many(
+        [image.core for image in images],
+        options["pool_size"],
+        options["generations"] or 0,
+        options["restarts"] or 0,
+        options["patience"] or 0,
+        options["tenure"],
+        seeds,
+        first.threads or available_cores(),
+        [members(problem, options["initial_states"]) for problem in problems],
+        options["target_energy"],
+        keep,
+        options["num_solutions"] is not None,
+        len(problems) == 1 and not is_counted(plan) and math.isfinite(first.time_limit),
+        first.time_limit,
+        first.progress,
+        placement,
+    )
+    return [
+        walked_result(problem, walked, image, plan, memetic_settings(walked, seed), keep, where)
+        for problem, walked, image, seed in zip(problems, found, images, seeds, strict=True)
+    ]
+
+
+def _tabu(problem: Qubo, plan: Plan, request: Request) -> Result:
+    return _tabu_many([problem], plan, [request])[0]
+
+
+def _memetic(problem: Qubo, plan: Plan, request: Request) -> Result:
+    return _memetic_many([problem], plan, [request])[0]
+
+
+RUNNERS: dict[tuple[type, str], Any] = {(Qubo, "tabu"): _tabu, (Qubo, "memetic"): _memetic}
+BATCH_RUNNERS: dict[tuple[type, str], Any] = {(Qubo, "tabu"): _tabu_many, (Qubo, "memetic"): _memetic_many}
