@@ -26,6 +26,7 @@ namespace isinglass {
 
 void register_cuda_evidence(py::module_& m);
 void register_cuda_packing(py::module_& m);
+void register_cuda_search(py::module_& m);
 
 }  // namespace isinglass
 
@@ -194,6 +195,7 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
   register_temper(m);
   isinglass::register_cuda_evidence(m);
   isinglass::register_cuda_packing(m);
+  isinglass::register_cuda_search(m);
 #if defined(ISINGLASS_EMULATED)
   register_emulation(m);
 #endif

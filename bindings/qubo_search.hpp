@@ -11,8 +11,10 @@
 
 #include "arrays.hpp"
 #include "isinglass/anneal.hpp"
+#include "isinglass/memetic.hpp"
 #include "isinglass/reads.hpp"
 #include "isinglass/schedule.hpp"
+#include "isinglass/tabu.hpp"
 #include "qubo_handle.hpp"
 
 namespace isinglass {
@@ -85,6 +87,52 @@ inline AnnealOptions anneal_options(const QuboHandle& handle, const AnnealArgume
   options.threads = threads;
   options.initial_states = initial_states;
   options.report = report;
+  return options;
+}
+
+inline Tenure tenure_of(const Qubo& qubo, std::optional<std::uint32_t> low) {
+  Tenure tenure = default_tenure(qubo.size());
+  if (low) tenure.low = *low;
+  return tenure;
+}
+
+/// Arguments of a memetic search that all problems of a batch share.
+struct MemeticArguments {
+  std::optional<std::uint32_t> tenure;
+  MemeticOptions options;
+};
+
+inline MemeticArguments memetic_arguments(std::size_t pool_size, std::size_t generations, std::size_t restarts,
+                                          std::uint64_t patience, std::optional<std::uint32_t> tenure,
+                                          std::optional<double> target_energy, std::size_t keep, bool widen, bool trace,
+                                          double until) {
+  MemeticArguments arguments;
+  arguments.tenure = tenure;
+  MemeticOptions& options = arguments.options;
+  options.pool_size = pool_size;
+  options.generations = generations;
+  options.restarts = restarts;
+  options.patience = patience;
+  options.target_energy = target_energy;
+  options.keep = keep;
+  options.widen = widen;
+  options.trace = trace;
+  options.until = until;
+  return arguments;
+}
+
+/// Those of one problem.
+inline MemeticOptions memetic_options(const Qubo& qubo, const MemeticArguments& arguments, std::uint64_t seed,
+                                      int threads, const OptionalArray<std::uint8_t>& initial_states, bool report) {
+  MemeticOptions options = arguments.options;
+  options.tenure = tenure_of(qubo, arguments.tenure);
+  options.seed = seed;
+  options.threads = threads;
+  options.report = report;
+  if (initial_states) {
+    options.num_initial_states = static_cast<std::size_t>(initial_states->shape(0));
+    options.initial_states = checked_states(initial_states, options.num_initial_states, qubo.size());
+  }
   return options;
 }
 

@@ -14,6 +14,7 @@
 #include "qubo_batch.hpp"
 #include "qubo_search.hpp"
 #include "small_models.hpp"
+#include "sparse_anneal.hpp"
 #include "tabu.hpp"
 
 namespace isinglass {
@@ -26,11 +27,16 @@ using cuda::TabuJob;
 
 std::string small_layout(const Qubo& qubo) { return "warps" + std::to_string(8 * cuda::shape_of(qubo).row_bytes); }
 
+/// Whether compressed rows are the form for a large model: a visit then costs its neighbours, not a flip its row.
+bool is_sparse(const Qubo& qubo) {
+  constexpr double kSparse = 0.1;
+  return qubo.density() <= kSparse || qubo.size() > cuda::kMostLarge;
+}
+
 }  // namespace
 
 void register_cuda_search(py::module_& m) {
   m.attr("most_small") = cuda::kMostSmall;
-  m.attr("most_large") = cuda::kMostLarge;
   m.attr("most_pool_size") = cuda::kMostPoolSize;
 
   m.def(
@@ -78,9 +84,9 @@ void register_cuda_search(py::module_& m) {
          std::optional<double> target_energy, std::size_t keep, bool widen, bool until_stopped, double time_limit,
          const py::object& progress, const Placement& placement) {
         cuda::check_device(placement.device);
-        const MemeticArguments arguments = memetic_arguments(pool_size, generations, restarts, patience, tenure,
-                                                             target_energy, keep, widen, false,
-                                                             until_stopped ? time_limit : 0);
+        const MemeticArguments arguments =
+            memetic_arguments(pool_size, generations, restarts, patience, tenure, target_energy, keep, widen, false,
+                              until_stopped ? time_limit : 0);
         std::vector<MemeticJob> jobs(handles.size());
         for (std::size_t i = 0; i < jobs.size(); ++i) {
           jobs[i] = {handles[i]->qubo.get(),
@@ -117,11 +123,13 @@ void register_cuda_search(py::module_& m) {
           Walked walked;
           walked.betas = betas_of(handle, num_sweeps, beta_range, linear, arguments.betas);
           walked.schedule_seconds = control.seconds();
-          walked.reads = cuda::large_anneal(
-              *handle.qubo, anneal_options(handle, arguments, walked.betas, num_reads, seed, threads, states, true),
-              placement, control);
+          const AnnealOptions options =
+              anneal_options(handle, arguments, walked.betas, num_reads, seed, threads, states, true);
+          const bool sparse = is_sparse(*handle.qubo);
+          walked.reads = sparse ? cuda::sparse_anneal(*handle.qubo, options, placement, control)
+                                : cuda::large_anneal(*handle.qubo, options, placement, control);
           walked.reads.search_seconds += walked.schedule_seconds;
-          walked.layout = "blocks";
+          walked.layout = sparse ? "lanes" : "blocks";
           return walked;
         });
       },

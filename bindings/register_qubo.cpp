@@ -85,53 +85,14 @@ Walked run_anneal(QuboHandle& handle, const AnnealArguments& arguments, std::siz
   return walked;
 }
 
-Tenure tenure_of(const Qubo& qubo, std::optional<std::uint32_t> low) {
-  Tenure tenure = default_tenure(qubo.size());
-  if (low) tenure.low = *low;
-  return tenure;
-}
-
-/// Arguments of a memetic search that all problems of a batch share.
-struct MemeticArguments {
-  std::optional<std::uint32_t> tenure;
-  MemeticOptions options;
-};
-
 Walked run_memetic(QuboHandle& handle, const MemeticArguments& arguments, std::uint64_t seed, int threads,
                    const OptionalArray<std::uint8_t>& initial_states, bool report, Control& control) {
-  MemeticOptions options = arguments.options;
-  options.tenure = tenure_of(*handle.qubo, arguments.tenure);
-  options.seed = seed;
-  options.threads = threads;
-  options.report = report;
-  if (initial_states) {
-    options.num_initial_states = static_cast<std::size_t>(initial_states->shape(0));
-    options.initial_states = checked_states(initial_states, options.num_initial_states, handle.qubo->size());
-  }
+  const MemeticOptions options = memetic_options(*handle.qubo, arguments, seed, threads, initial_states, report);
   MemeticResult found = memetic(*handle.qubo, options, control);
   Walked walked;
   walked.reads = std::move(found.reads);
   walked.children = found.children;
   return walked;
-}
-
-MemeticArguments memetic_arguments(std::size_t pool_size, std::size_t generations, std::size_t restarts,
-                                   std::uint64_t patience, std::optional<std::uint32_t> tenure,
-                                   std::optional<double> target_energy, std::size_t keep, bool widen, bool trace,
-                                   double until) {
-  MemeticArguments arguments;
-  arguments.tenure = tenure;
-  MemeticOptions& options = arguments.options;
-  options.pool_size = pool_size;
-  options.generations = generations;
-  options.restarts = restarts;
-  options.patience = patience;
-  options.target_energy = target_energy;
-  options.keep = keep;
-  options.widen = widen;
-  options.trace = trace;
-  options.until = until;
-  return arguments;
 }
 
 }  // namespace

@@ -75,9 +75,10 @@ class Wave {
     std::uint32_t most_sweeps = 1;
     for (const PoolTask& pool : pools_) most_sweeps = std::max(most_sweeps, pool.sweeps);
     const std::uint64_t swept =
-        in_slices(batch_, most_sweeps, slice_ > 0 ? slice_ : kFirstSweeps, control, [&](std::uint64_t first, std::uint64_t count) {
-          fill(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count), false);
-        });
+        in_slices(batch_, most_sweeps, slice_ > 0 ? slice_ : kFirstSweeps, control,
+                  [&](std::uint64_t first, std::uint64_t count) {
+                    fill(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count), false);
+                  });
     if (swept < most_sweeps) fill(static_cast<std::uint32_t>(swept), 0, true);
     // A wave that was stopped has its members all the same: the reads, as they were cut short.
     const bool stopped = swept < most_sweeps;

@@ -1,7 +1,6 @@
-#include "sparse_kernels.hpp"
-
 #include "cost_limit.hpp"
 #include "kernel.hpp"
+#include "sparse_kernels.hpp"
 
 namespace isinglass::cuda {
 namespace {
@@ -93,9 +92,9 @@ class SparseSweeper {
     sync_block();
   }
 
-  /// One sweep of all replicas; true in every thread when anything flipped.
+  /// One sweep of all replicas. Cold: only what lowers the energy, and `moved` counts warps with flips.
   template <bool kCold>
-  ISINGLASS_DEVICE bool pass(SweepKey key, float t2) {
+  ISINGLASS_DEVICE void pass(SweepKey key, float t2) {
     const std::int32_t bound = kCold ? -1 : highest_limit(t2);
     std::int64_t change = 0, flips = 0;
     for (std::uint32_t level = 0; level < model_.levels; ++level) {
@@ -126,7 +125,6 @@ class SparseSweeper {
     atomic_add(&shared_.flips[lane_index()], flips);
     if (kCold && flips != 0) atomic_add(&shared_.moved, 1U);
     sync_block();
-    return kCold && shared_.moved != 0;
   }
 
   /// On from the best states, where they are lower, down to local minima.
@@ -135,12 +133,13 @@ class SparseSweeper {
     sync_block();
     if (lower != 0) merge(state_, best_state_, lower);
     if (warp_index() == 0 && (lower >> lane_index() & 1) != 0) shared_.energy[lane_index()] = best_;
-    bool moved = true;
-    while (moved) {
-      if (thread_index() == 0) shared_.moved = 0;
-      sync_block();
-      moved = pass<true>({0, 0}, 0);
-      sync_block();  // all know it before it is forgotten
+    if (thread_index() == 0) shared_.moved = 0;
+    sync_block();
+    for (std::uint32_t before = 0, now = 1; now != before;) {
+      before = shared_.moved;
+      sync_block();  // all have read it before anything moves
+      pass<true>({0, 0}, 0);
+      now = shared_.moved;
     }
   }
 

@@ -17,7 +17,11 @@ constexpr std::uint64_t kFirstMoves = 1 << 12;  // of a read, in the first launc
 /// The reads of all jobs, one after another.
 class TabuBatch {
  public:
-  TabuBatch(std::span<const TabuJob> jobs, const Placement& placement) : jobs_(jobs), first_moves_(placement.slice > 0 ? placement.slice : kFirstMoves), batch_(placement.device), models_(batch_, models_of(jobs)) {
+  TabuBatch(std::span<const TabuJob> jobs, const Placement& placement)
+      : jobs_(jobs),
+        first_moves_(placement.slice > 0 ? placement.slice : kFirstMoves),
+        batch_(placement.device),
+        models_(batch_, models_of(jobs)) {
     bool given = false;
     for (std::size_t j = 0; j < jobs.size(); ++j) {
       first_read_.push_back(reads_);

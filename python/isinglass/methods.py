@@ -299,6 +299,7 @@ register(
             _TENURE,
             Option("trace", False, flag, "record the lowest energy so far by generation of 64 reads"),
             _LAYOUT,
+            _DEVICE,
         ),
     )
 )
@@ -319,6 +320,7 @@ register(
             Option("patience", None, count(1, _MOST_MOVES), "moves of a child without a better state; None: by size"),
             _TENURE,
             Option("trace", False, flag, "record the lowest energy so far by child"),
+            _DEVICE,
         ),
     )
 )

@@ -1,4 +1,4 @@
-"""Annealing and tempering of small QUBOs on a device: batches, the reads of `cpu` bit for bit."""
+"""Annealing and tempering on a device: batches of small QUBOs, and a large one; the reads of `cpu` bit for bit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from isinglass.backends import Plan, Request, available_cores, cuda
+from isinglass.backends import BackendError, Plan, Request, available_cores, cuda
 from isinglass.backends.native_qubo import (
     AnnealBatch,
     anneal_batch,
@@ -25,23 +25,43 @@ def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
 
     def walk(batch: AnnealBatch) -> Any:
         schedule, options = batch.schedule, batch.options
-        return native.anneal_many(
-            batch.cores,
-            batch.num_reads,
-            schedule.num_sweeps,
-            schedule.beta_range,
-            schedule.linear,
-            schedule.betas,
-            not schedule.held,
-            batch.seeds,
-            batch.threads,
-            batch.states,
-            options["target_energy"],
-            options["trace"],
-            batch.request.time_limit,
-            batch.request.progress,
-            placement,
-        )
+        shared = (schedule.num_sweeps, schedule.beta_range, schedule.linear, schedule.betas, not schedule.held)
+        large = {index for index, problem in enumerate(problems) if len(problem) > native.most_small}
+        if large and options["trace"]:
+            raise BackendError(
+                f"backend 'cuda' cannot honour option 'trace' of method 'anneal' beyond {native.most_small} variables"
+            )
+        small = [index for index in range(len(problems)) if index not in large]
+        found = {}
+        if small:
+            walked = native.anneal_many(
+                [batch.cores[index] for index in small],
+                [batch.num_reads[index] for index in small],
+                *shared,
+                [batch.seeds[index] for index in small],
+                batch.threads,
+                [batch.states[index] for index in small],
+                options["target_energy"],
+                options["trace"],
+                batch.request.time_limit,
+                batch.request.progress,
+                placement,
+            )
+            found = dict(zip(small, walked, strict=True))
+        for index in large:
+            found[index] = native.anneal_large(
+                batch.cores[index],
+                batch.num_reads[index],
+                *shared,
+                batch.seeds[index],
+                batch.threads,
+                batch.states[index],
+                options["target_energy"],
+                batch.request.time_limit,
+                batch.request.progress,
+                placement,
+            )
+        return [found[index] for index in range(len(problems))]
 
     return anneal_batch(problems, plan, requests, walk, where)
 

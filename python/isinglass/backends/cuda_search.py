@@ -12,8 +12,8 @@ from isinglass.backends.native_qubo import image_of, start_states, walked_result
 from isinglass.backends.native_search import (
     MOST_MOVES,
     is_counted,
-    memetic_settings,
     members,
+    memetic_settings,
     patience_of,
 )
 from isinglass.problems.qubo import Qubo

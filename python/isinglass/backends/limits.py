@@ -19,6 +19,8 @@ class Limit(NamedTuple):
 LIMITS: dict[tuple[type, str], Limit] = {
     (Qubo, "anneal"): Limit(None, 256),
     (Qubo, "temper"): Limit(None, 256),
+    (Qubo, "tabu"): Limit(None, 256),
+    (Qubo, "memetic"): Limit(None, 256),
     (EvidenceProblem, "swap"): Limit(None, 256),
     (PackingProblem, "greedy_plus_max"): Limit(None, 1024),
     (PackingProblem, "lazy_greedy"): Limit(None, 1024),
