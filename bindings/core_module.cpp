@@ -15,6 +15,7 @@ namespace isinglass {
 void register_bridge(py::module_& m);
 void register_diagnosis(py::module_& m);
 void register_fold(py::module_& m);
+void register_gate(py::module_& m);
 void register_evidence(py::module_& m);
 void register_packing(py::module_& m);
 void register_exact(py::module_& m);
@@ -46,6 +47,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   isinglass::register_bridge(m);
   isinglass::register_diagnosis(m);
   isinglass::register_fold(m);
+  isinglass::register_gate(m);
   isinglass::register_evidence(m);
   isinglass::register_packing(m);
   isinglass::register_qubo(m);

@@ -313,9 +313,17 @@ class LineSearch {
       const double cap = problem_.cap()[i];
       scale_[i] = cap > 0 ? 1 / (2 * width * cap) : 0;
     }
+    mass_.clear();
+    moving_.clear();
+    for (std::size_t g = 0; g < from.group_.size(); ++g) {
+      if (to.group_[g] == from.group_[g]) continue;
+      mass_.push_back(from.group_[g]);
+      moving_.push_back(to.group_[g] - from.group_[g]);
+    }
+    rise_.resize(moving_.size());
   }
 
-  double slope(const Relaxation& from, const Relaxation& to, double step, double width) const {
+  double slope(const Relaxation& from, const Relaxation& to, double step, double width) {
     double total = problem_.relevance_scale() * (to.relevance_ - from.relevance_);
     if (!direction_.empty()) {
       total += problem_.representation_scale() *
@@ -328,16 +336,17 @@ class LineSearch {
       total += problem_.coverage_scale() * problem_.view().term_weights[t] *
                saturation_slope(from.covered_[t] + step * d, 1, width) * d;
     }
-    for (std::size_t g = 0; g < from.group_.size(); ++g) {
-      const double d = to.group_[g] - from.group_[g];
-      if (d == 0) continue;
-      total += problem_.diversity_scale() * d / (2 * std::sqrt(std::max(from.group_[g] + step * d, least_)));
+    // Roots and quotients of all first: then they do not wait for the sum, and come in vectors.
+    for (std::size_t k = 0; k < moving_.size(); ++k) {
+      rise_[k] = moving_[k] / std::sqrt(std::max(mass_[k] + step * moving_[k], least_));
     }
+    for (double rise : rise_) total += problem_.diversity_scale() / 2 * rise;
     return total;
   }
 
   const PackingProblem& problem_;
   std::vector<double> direction_, scale_;
+  std::vector<double> mass_, moving_, rise_;  // of the groups whose mass changes: now, by how much, and their slopes
   double least_ = 1;
 };
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isinglass import _core
+
 Floats = NDArray[np.float64]
 
 
@@ -80,9 +82,7 @@ def vector(name: str, value: object, *, size: int | None = None, positive: bool 
     if size is not None and array.size != size:
         raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
     result = np.array(array, dtype=np.float64, order="C")
-    # NaN passes through both; only where something is wrong every entry is looked at.
-    low, high = float(result.min(initial=np.inf)), float(result.max(initial=0.0))
-    if not ((low > 0 if positive else low >= 0) and high * max(1, array.size) < np.inf):
+    if not _core.all_amounts(result, positive):  # only then every entry is looked at, for the message
         with np.errstate(invalid="ignore"):
             bad = ~np.isfinite(array) | (array <= 0 if positive else array < 0)
         refuse(name, bad, array, f"finite and {'> 0' if positive else '>= 0'}{hint}")

@@ -191,7 +191,8 @@ def _embeddings(value: ArrayLike | None, n: int) -> NDArray[Any] | None:
     array = gate.numeric_array("embeddings", value, ndim=2)
     if array.shape[0] != n:
         raise ValueError(f"embeddings must have {n} rows, got shape {array.shape}")
-    if array.size:
+    plain = array.dtype == np.float32 and array.flags.c_contiguous
+    if array.size and not (plain and _core.all_finite(array)):
         # NaN passes through both; only where something is wrong every entry is looked at.
         extent = max(-float(array.min()), float(array.max()))
         if not isfinite(extent):
@@ -207,14 +208,9 @@ def _groups(value: ArrayLike | None, n: int) -> NDArray[np.int32] | None:
     groups = np.asarray(value)
     if groups.shape != (n,) or (n and groups.dtype.kind not in "iuSU"):
         raise ValueError(f"groups must be an array of int or str of shape ({n},), got {groups.dtype} {groups.shape}")
-    if n and groups.dtype.kind in "iu" and groups.min() >= 0 and (high := int(groups.max())) < 8 * n:
-        # What sorting would give, by a table.
-        rank = np.zeros(high + 1, dtype=np.int32)
-        rank[groups] = 1
-        numbers: NDArray[np.int32] = rank.cumsum(dtype=np.int32)[groups]
-        numbers -= 1
-    else:
-        numbers = np.unique(groups, return_inverse=True)[1].astype(np.int32).reshape(n)
+    if groups.dtype == np.int64 and (ranks := _core.ranks(np.ascontiguousarray(groups), 8 * n)) is not None:
+        return ranks  # what sorting would give, by a table
+    numbers = np.unique(groups, return_inverse=True)[1].astype(np.int32).reshape(n)
     numbers.setflags(write=False)
     return numbers
 
@@ -245,9 +241,7 @@ def _coverage(value: object, n: int) -> tuple[Csr | None, int]:
         gate.refuse("coverage", (array != 0) & (array != 1), array, "0 or 1 (give weights as coverage_weights)")
     if array.ndim != 2 or array.shape[0] != n:
         raise ValueError(f"coverage must have shape ({n}, terms), got {array.shape}")
-    start = np.zeros(n + 1, dtype=np.int64)
-    (array != 0).sum(axis=1).cumsum(out=start[1:])
-    return Csr(start, array.nonzero()[1].astype(np.int32), None), array.shape[1]
+    return Csr(*_core.true_entries(np.ascontiguousarray(array, dtype=np.bool_)), None), array.shape[1]
 
 
 def integer_costs(costs: NDArray[np.float64], budget: float | int) -> tuple[NDArray[np.int64], int] | None:
