@@ -60,7 +60,7 @@ def test_emulated_solve_is_one_of_many(emulated: ModuleType) -> None:
     assert found.selection.tolist() == wanted.selection.tolist()
     assert found.certificate == wanted.certificate
     assert found.provenance["method"] == "greedy_plus_max"
-    assert found.provenance["device"] == "emulated 0"
+    assert found.provenance["device"] == "emulated 0 (cuda:0)"
     assert pickle.loads(pickle.dumps(found)).objective == found.objective
 
 

@@ -165,6 +165,7 @@ def find(problem_type: type, name: str) -> Method:
         raise ValueError(f"{problem_type.__name__} has no method {name!r}: {hint}") from None
 
 
+_DEVICE = Option("device", None, count(0), "CUDA device by its number, for the back end cuda alone; None: the first")
 _EFFORT = Option(
     "effort", "normal", choice("normal", "high"), "'high': also one run from each first item (.6174), then exchanges"
 )
@@ -173,7 +174,7 @@ register(
         "greedy_plus_max",
         PackingProblem,
         "greedy prefix and the best single item beside it, filled up; 1/2",
-        (_EFFORT,),
+        (_EFFORT, _DEVICE),
     )
 )
 register(
@@ -181,7 +182,7 @@ register(
         "lazy_greedy",
         PackingProblem,
         "gain per cost, then the best single item if that alone is better; .405",
-        (_EFFORT,),
+        (_EFFORT, _DEVICE),
     )
 )
 register(
@@ -227,7 +228,6 @@ _LAYOUTS = ("lanes32", "lanes16", "rows32", "rows32_of16", "rows32_of8", "rows16
 _LAYOUT = Option(
     "layout", "auto", choice("auto", *_LAYOUTS), "how reads are laid out in vectors; no answer depends on it"
 )
-_DEVICE = Option("device", None, count(0), "CUDA device by its number, for the back end cuda alone; None: the first")
 register(
     Method(
         "anneal",

@@ -15,7 +15,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
     if plan.options["effort"] != "normal":
         raise BackendError(f"backend 'cuda' cannot honour effort={plan.options['effort']!r} of method {plan.method!r}")
     first = requests[0]
-    native, device = cuda.native(), 0
+    native, (device, where) = cuda.native(), cuda.device_of(plan)
     batch = native.pack_many(
         [problem.core(first.memory_limit, first.threads) for problem in problems],
         plan.method == "greedy_plus_max",
@@ -25,8 +25,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
         first.time_limit,
         first.progress,
     )
-    info = native.device(device)
-    return PackingBatch(problems, batch, plan, first, info["name"], info["architecture"])
+    return PackingBatch(problems, batch, plan, first, *where)
 
 
 def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
