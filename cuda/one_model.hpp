@@ -34,7 +34,7 @@ void walk_reads(const Qubo& qubo, const AnnealOptions& options, const Placement&
                  last && options.quench && sweeps > 0});
   };
   const std::uint64_t swept = in_slices(
-      batch, sweeps, first_slice(placement, n * count), control, [&](std::uint64_t sweep, std::uint64_t more) {
+      batch, sweeps, first_slice(placement, n * count, n), control, [&](std::uint64_t sweep, std::uint64_t more) {
         launch(sweep, more, sweep + more == sweeps);
         if (options.report) control.report(static_cast<double>(sweep + more) / static_cast<double>(sweeps));
       });

@@ -88,12 +88,12 @@ TEST(emulated_tabu_goes_on_from_launch_to_launch) {
 
 TEST(emulated_tabu_in_any_order_and_without_its_barriers) {
   const Model model(40, 20), small(8, 20);
-  TabuOptions options = tabu_options(40, 9, 30), longer = tabu_options(8, 1, 1'000'000);
-  longer.max_moves = 5000;  // two launches
+  TabuOptions options = tabu_options(40, 9, 30), longer = tabu_options(8, 1, 1000);
+  longer.max_moves = 100;
   const std::vector<TabuJob> jobs{{&model.qubo, options}, {&small.qubo, longer}};
   const auto run = [&] {
     Control control(kNoLimit);
-    const std::vector<Reads> found = tabu(jobs, Placement{}, control);
+    const std::vector<Reads> found = tabu(jobs, {.slice = 16}, control);
     return std::pair(found[0].states, found[1].states);
   };
   Control other(kNoLimit);
@@ -205,11 +205,11 @@ TEST(emulated_memetic_in_any_order_and_without_its_barriers) {
   options.restarts = longer.restarts = longer.generations = 1;
   options.patience = 1;
   options.generations = 40;
-  longer.patience = 5000;  // two launches
+  longer.patience = 100;
   const std::vector<MemeticJob> jobs{{&model.qubo, options}, {&small.qubo, longer}};
   const auto run = [&] {
     Control control(kNoLimit);
-    const std::vector<MemeticResult> found = memetic(jobs, Placement{}, control);
+    const std::vector<MemeticResult> found = memetic(jobs, {.slice = 16}, control);
     return std::pair(found[0].reads.flips, found[1].reads.flips);  // they show every step of a search
   };
   Control other(kNoLimit);
