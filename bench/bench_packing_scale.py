@@ -118,8 +118,10 @@ def bench_peer_numba_from_embeddings(benchmark: Any, n: int, dimension: int, bud
 
 
 @pytest.mark.parametrize("term", ["facility_location", "tight certificate"])
-def bench_dear_terms_from_embeddings(benchmark: Any, backend: str, term: str) -> None:
+def bench_dear_terms_from_embeddings(benchmark: Any, backend: str, term: str, request: pytest.FixtureRequest) -> None:
     """What looks at every similarity again, at n = 10,000."""
+    if not request.config.getoption("--full"):
+        pytest.skip("--full adds terms that take seconds")
     benchmark.group = f"{term} from embeddings n=10000 d=320 budget=1024"
     arrays = embedded(10_000, 320)
     tight = term == "tight certificate"
