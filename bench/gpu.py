@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SECTIONS = ("equality", "qubo", "evidence", "packing", "limits")
+SECTIONS = ("equality", "qubo", "evidence", "packing", "limits", "large", "targets")
 
 
 def build(folder: Path) -> Path:
@@ -238,6 +238,90 @@ def limits(bench: Bench) -> list[dict[str, Any]]:
     return rows
 
 
+def large(bench: Bench) -> list[dict[str, Any]]:
+    """One dense model of +-1 couplings, many reads: flips per second against what issue and the rows' way in allow."""
+    import numpy as np
+
+    info, rows = bench.report["device"], []
+    for n in (300,) if bench.tiny else (1000, 2000, 4000, 8000):
+        if not bench.in_time(f"large n={n}"):
+            break
+        signs = np.triu(np.random.default_rng(n).integers(0, 2, (n, n)) * 2 - 1, 1)
+        model = bench.ig.Qubo(signs.astype(np.float64))
+        reads, sweeps = (2, 2) if bench.tiny else (2048, 32)
+        deviation = np.sqrt(n)  # of a field
+        run = {"num_reads": reads, "num_sweeps": sweeps, "seed": 7, "beta_range": (1 / deviation, 8 / deviation)}
+        bench.ig.solve(model, "anneal", "cuda", **{**run, "num_reads": 1})  # images, memory, clocks
+        called, kernels, found = bench.timed(lambda m=model, r=run: bench.ig.solve(m, "anneal", "cuda", **r))
+        flips, attempts = int(found.provenance["num_flips"].sum()), n * reads * sweeps
+        issue = info["multiprocessors"] * 4 * info["clock_hertz"]
+        # Bytes per second of the second-level cache while the rows fit it, else of device memory: reference values.
+        way_in = 5.5e12 if n * n <= 50e6 else 4.8e12
+        least = max((attempts / 32 * 12 + flips * (3 * n / 64 + 25)) / issue, flips * n / way_in)
+        rows.append(
+            {
+                "n": n,
+                "reads": reads,
+                "sweeps": sweeps,
+                "call_s": called,
+                "kernels_s": kernels,
+                "attempts_per_s": attempts / kernels if kernels > 0 else None,
+                "flips_per_s": flips / kernels if kernels > 0 else None,
+                "share_of_bound": least / kernels if kernels > 0 else None,
+            }
+        )
+    return rows
+
+
+# Cuts to reach, and seconds allowed for each.
+TARGETS: dict[str, tuple[float, tuple[float, ...]]] = {
+    "K2000": (10.0, (33_000, 33_300, 33_337)),
+    "G22": (10.0, (13_359,)),
+    "G55": (60.0, (10_299,)),
+    "G81": (20.0, (14_060,)),
+}
+
+
+def targets(bench: Bench) -> list[dict[str, Any]]:
+    """Seconds to cuts of public graphs: annealing on the device; on the CPU what method "auto" takes, two threads."""
+    import csv
+
+    from isinglass.problems.formats import read_qubo
+
+    if bench.tiny:
+        return []
+    if not (named := os.environ.get("ISINGLASS_DATA")):
+        bench.report["left_out"].append("targets: ISINGLASS_DATA is unset")
+        return []
+    with (Path(named) / "qubo" / "best_known.tsv").open() as lines:
+        files = {row["instance"]: row["file"] for row in csv.DictReader(lines, delimiter="\t")}
+    runs: dict[str, dict[str, Any]] = {
+        "cuda": {"method": "anneal", "num_reads": 1 << 20, "num_sweeps": 2000},
+        "cpu": {"method": "auto", "threads": 2},
+    }
+    rows = []
+    for name, (seconds, cuts) in TARGETS.items():
+        model = read_qubo(Path(named) / "qubo" / files[name])
+        for cut in cuts:
+            for backend, run in runs.items():
+                if not bench.in_time(f"{name} {cut} on {backend}"):
+                    continue
+                began = time.perf_counter()
+                found = bench.ig.solve(model, backend=backend, seed=1, target_energy=-cut, time_limit=seconds, **run)
+                rows.append(
+                    {
+                        "graph": name,
+                        "cut": cut,
+                        "backend": backend,
+                        "method": found.provenance["method"],
+                        "found": -found.energy,
+                        "seconds": time.perf_counter() - began,
+                        "reached": -found.energy >= cut,
+                    }
+                )
+    return rows
+
+
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Rows under their common headings."""
     if not rows:
@@ -281,6 +365,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "evidence": lambda: timings(bench, "EvidenceProblem", (40, 100), runs_of(bench, "EvidenceProblem")),
         "packing": lambda: timings(bench, "PackingProblem", (60, 200), runs_of(bench, "PackingProblem")),
         "limits": lambda: limits(bench),
+        "large": lambda: large(bench),
+        "targets": lambda: targets(bench),
     }
     for name in given.sections.split(","):
         began = time.perf_counter()
