@@ -135,7 +135,8 @@ double PricedKnapsack::solve(const double* gain, double reached) {
   double best = left.value;
   // No price above the value of everything over the room is worth a look: there the bound exceeds that value.
   Line right{left.value / room_, left.value, room_};
-  double price = price_ > 0 && price_ < right.price ? price_ : right.price * std::min(0.5, 2.5 * room_ / (room_ - left.slope));
+  double price =
+      price_ > 0 && price_ < right.price ? price_ : right.price * std::min(0.5, 2.5 * room_ / (room_ - left.slope));
   for (int pass = 0; pass < kPasses; ++pass) {
     const Line here = at(price);
     best = std::min(best, here.value);
