@@ -114,6 +114,14 @@ def test_emulated_refuses_by_name(emulated: ModuleType) -> None:
         ig.solve(dense(5), "descent", "cuda")
 
 
+def test_emulated_auto_method_is_one_that_the_device_offers(emulated: ModuleType) -> None:
+    found = ig.solve(dense(12), backend="cuda", seed=1)
+    assert (found.provenance["method"], found.provenance["chosen_by"]) == ("memetic", "auto")
+    assert ig.solve(dense(12), backend="cuda", seed=1, num_sweeps=3).provenance["method"] == "anneal"
+    evidence = ig.EvidenceProblem([0.9, 0.5, 0.4], [[2, 1, 0]], max_passages=2)
+    assert ig.solve(evidence, backend="cuda", seed=1).provenance["method"] == "swap"
+
+
 def test_emulated_device_by_number_and_auto(emulated: ModuleType) -> None:
     qubo = dense(40)
     named = ig.solve(qubo, "anneal", device=1, **ANNEAL)
@@ -151,7 +159,7 @@ def test_emulated_time_limit(emulated: ModuleType, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cuda, "CUT", {"slice": 1})
     result = ig.solve(dense(64), "anneal", "cuda", seed=1, num_reads=8, num_sweeps=10**6, time_limit=0.05)
     assert result.status == "time_limit"
-    assert len(result.samples) == 8
+    assert len(result.samples) in (1, 8)  # 1: the time was over before the first launch
     assert result.energy == result.energies.min() == dense(64).energies(result.samples).min()
     assert ig.solve(dense(64), "anneal", "cuda", time_limit=0).status == "time_limit"
 

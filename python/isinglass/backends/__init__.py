@@ -9,7 +9,7 @@ those that it `honours`; naming one alone means the method that it `IMPLIES` for
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -74,11 +74,11 @@ _MODULES = {
 _PROVED_IN_MILLISECONDS = 20  # variables of a Qubo that `exact` proves within about 10 ms, whatever its coefficients
 
 
-def _qubo_method(size: int, options: Mapping[str, Any]) -> str:
+def _qubo_method(size: int, options: Mapping[str, Any], offered: Collection[str]) -> str:
     """Proof where it costs nothing, else the strongest search; of these the first that takes the options named."""
     for name in ("exact", "memetic", "anneal", "tabu"):
         takes = {option.name for option in methods.find(Qubo, name).options}
-        if takes.issuperset(options) and (name != "exact" or size <= _PROVED_IN_MILLISECONDS):
+        if name in offered and takes.issuperset(options) and (name != "exact" or size <= _PROVED_IN_MILLISECONDS):
             return name
     known = {option.name for (kind, _), method in methods.METHODS.items() if kind is Qubo for option in method.options}
     for option in options:
@@ -87,10 +87,14 @@ def _qubo_method(size: int, options: Mapping[str, Any]) -> str:
     return "memetic"
 
 
-_AUTO_METHOD: dict[type, Callable[[int, Mapping[str, Any]], str]] = {
-    PackingProblem: lambda size, options: "greedy_plus_max",
+def _evidence_method(size: int, options: Mapping[str, Any], offered: Collection[str]) -> str:
+    return "exact" if "exact" in offered else "swap"  # within a small number of nodes, see native_evidence
+
+
+_AUTO_METHOD: dict[type, Callable[[int, Mapping[str, Any], Collection[str]], str]] = {
+    PackingProblem: lambda size, options, offered: "greedy_plus_max",
     Qubo: _qubo_method,
-    EvidenceProblem: lambda size, options: "exact",  # within a small number of nodes, see native_evidence
+    EvidenceProblem: _evidence_method,
 }
 _AUTO_BACKEND = "cpu"
 
@@ -175,7 +179,8 @@ def _resolve(problem_type: type, size: int, method: str, name: str, options: Map
         if implied is not None:
             method, chosen_by = implied, "backend"
         elif problem_type in _AUTO_METHOD:
-            method, chosen_by = _AUTO_METHOD[problem_type](size, options), "auto"
+            offered = {m for kind, m in load(name).RUNNERS if kind is problem_type}
+            method, chosen_by = _AUTO_METHOD[problem_type](size, options, offered), "auto"
     plan = _plan(problem_type, method, name, chosen_by)
     _check_foreign(name, method, options)
     for option in getattr(load(name), "REFUSES", ()):

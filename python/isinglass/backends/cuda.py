@@ -9,12 +9,10 @@ from typing import Any
 
 from isinglass.backends import Availability, BackendError, Plan, cuda_evidence, cuda_packing, cuda_qubo, cuda_search
 from isinglass.backends.native_qubo import Where
-from isinglass.problems.qubo import Qubo
 
 _MODULE = "isinglass._cuda"
 
 REFUSES = ("layout",)
-IMPLIES: dict[type, str] = {Qubo: "anneal"}
 _PARTS = (cuda_packing, cuda_qubo, cuda_search, cuda_evidence)
 RUNNERS: dict[tuple[type, str], Any] = {key: run for part in _PARTS for key, run in part.RUNNERS.items()}
 BATCH_RUNNERS: dict[tuple[type, str], Any] = {key: run for part in _PARTS for key, run in part.BATCH_RUNNERS.items()}
