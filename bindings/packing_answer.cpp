@@ -1,6 +1,7 @@
 #include "packing_answer.hpp"
 
 #include <atomic>
+#include <cmath>
 #include <new>
 #include <string>
 #include <string_view>
@@ -91,9 +92,17 @@ PyGetSetDef getters[] = {
     {"cost", number<&Packing::cost>, nullptr, nullptr, nullptr},
     {"feasible", [](PyObject* self, void*) -> PyObject* { return PyBool_FromLong(of(self).packing.feasible); }, nullptr,
      nullptr, nullptr},
-    {"upper_bound", [](PyObject* self, void*) -> PyObject* { return PyFloat_FromDouble(of(self).packing.bound.value); },
+    {"upper_bound",
+     [](PyObject* self, void*) -> PyObject* {
+       const Bound& bound = of(self).packing.bound;
+       return bounded(bound) ? PyFloat_FromDouble(bound.value) : Py_NewRef(Py_None);
+     },
      nullptr, nullptr, nullptr},
-    {"bound_method", [](PyObject* self, void*) -> PyObject* { return text(bound_name(of(self).packing.bound.method)); },
+    {"bound_method",
+     [](PyObject* self, void*) -> PyObject* {
+       const Bound& bound = of(self).packing.bound;
+       return bounded(bound) ? text(bound_name(bound.method)) : Py_NewRef(Py_None);
+     },
      nullptr, nullptr, nullptr},
     {"status", [](PyObject* self, void*) -> PyObject* { return text(status_name(of(self).packing)); }, nullptr, nullptr,
      nullptr},
@@ -120,11 +129,14 @@ PyType_Spec spec = {"isinglass._core.Packing", sizeof(Answer), 0,
 
 }  // namespace
 
+bool bounded(const Bound& bound) { return std::isfinite(bound.value); }
+
 const char* status_name(const Packing& packing) {
   constexpr double kProved = 1e-12;  // relative: bounds carry slack for rounding
   if (packing.proved) return "optimal";
   if (packing.stopped == StopReason::time_limit) return "time_limit";
   if (packing.stopped == StopReason::interrupted) return "interrupted";
+  if (!bounded(packing.bound)) return "feasible";
   return packing.bound.value - packing.value <= kProved * packing.bound.value ? "optimal" : "bounded";
 }
 

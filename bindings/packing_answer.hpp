@@ -21,6 +21,7 @@ struct AnswerContext {
 /// A new reference, or null with an exception set.
 PyObject* make_answer(const AnswerContext& context, Packing&& packing);
 
+bool bounded(const Bound& bound);
 const char* status_name(const Packing& packing);
 const char* bound_name(BoundMethod method);
 

@@ -24,6 +24,7 @@ class PackingHandle {
  public:
   std::vector<py::object> owners;
   PackingView view;
+  std::vector<UserTerm> terms;  // of the caller, viewed
   const float* rows = nullptr;  // of embeddings, (view.n, dimension)
   std::size_t dimension = 0;
   std::optional<std::span<const std::int32_t>> sample;  // of their columns

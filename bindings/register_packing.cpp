@@ -39,7 +39,8 @@ std::unique_ptr<PackingHandle> make_problem(
     const OptionalArray<double>& term_weights, const OptionalArray<std::int32_t>& groups, std::size_t num_groups,
     const OptionalArray<std::uint8_t>& allowed, const OptionalArray<std::int32_t>& pinned, std::size_t max_items,
     double relevance_weight, double coverage_weight, double representation_weight, double diversity_weight,
-    double facility_location_weight, double saturation, bool unit_normalisation, int threads) {
+    double facility_location_weight, double saturation, bool unit_normalisation, const py::sequence& terms,
+    int threads) {
   auto handle = std::make_unique<PackingHandle>();
   PackingView& view = handle->view;
   view.costs = vector_view(costs, "costs");
@@ -70,6 +71,15 @@ std::unique_ptr<PackingHandle> make_problem(
   view.facility_location_weight = facility_location_weight;
   view.saturation = saturation;
   view.unit_normalisation = unit_normalisation;
+  for (py::handle given : terms) {
+    const auto address = given.attr("address").cast<std::uintptr_t>(),
+               data = given.attr("data_address").cast<std::uintptr_t>();
+    handle->terms.push_back({reinterpret_cast<UserTerm::Gain>(address), reinterpret_cast<const void*>(data),
+                             given.attr("weight").cast<double>(), given.attr("submodular").cast<bool>(),
+                             given.attr("monotone").cast<bool>()});
+  }
+  view.terms = handle->terms;
+  handle->owners.push_back(terms);  // they keep the functions and their data alive
 
   const auto keep = [&](const auto& array) {
     if (array) handle->owners.push_back(*array);
@@ -163,6 +173,8 @@ PyObject* pack(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     error.set_error();
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
+  } catch (const std::domain_error& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   }
@@ -185,7 +197,7 @@ void register_packing(py::module_& m) {
            strict("groups"), py::arg("num_groups"), strict("allowed"), strict("pinned"), py::arg("max_items"),
            py::arg("relevance_weight"), py::arg("coverage_weight"), py::arg("representation_weight"),
            py::arg("diversity_weight"), py::arg("facility_location_weight"), py::arg("saturation"),
-           py::arg("unit_normalisation"), py::arg("threads"))
+           py::arg("unit_normalisation"), py::arg("terms"), py::arg("threads"))
       .def_property_readonly("eligible",
                              [](const PackingHandle& self) {
                                const std::vector<std::uint8_t> eligible = with_problem(
@@ -231,7 +243,8 @@ void register_packing(py::module_& m) {
                   return std::pair(evaluate(problem, items),
                                    bound_at(problem, items, level_of(tight), control, self.threads));
                 });
-            return py::make_tuple(value, bound.value, bound_name(bound.method));
+            if (!bounded(bound)) return py::tuple(py::make_tuple(value, py::none(), py::none()));
+            return py::tuple(py::make_tuple(value, bound.value, bound_name(bound.method)));
           },
           strict("selection"), py::arg("tight"), py::arg("time_limit"));
 
@@ -252,9 +265,12 @@ void register_packing(py::module_& m) {
       .def_property_readonly(
           "costs",
           [](const PackingBatch& self) { return self.column<double>([](const Packing& p) { return p.cost; }); })
-      .def_property_readonly(
-          "upper_bounds",
-          [](const PackingBatch& self) { return self.column<double>([](const Packing& p) { return p.bound.value; }); })
+      .def_property_readonly("upper_bounds",
+                             [](const PackingBatch& self) {
+                               return self.column<double>([](const Packing& p) {
+                                 return bounded(p.bound) ? p.bound.value : std::numeric_limits<double>::quiet_NaN();
+                               });
+                             })
       .def_property_readonly("statuses",
                              [](const PackingBatch& self) {
                                py::list names;

@@ -124,6 +124,13 @@ def test_sparse_similarity_and_embeddings_mean_the_dense_matrix():
     assert ig.solve(by_rows).objective == pytest.approx(ig.solve(by_matrix).objective, abs=1e-6)
 
 
+@pytest.mark.parametrize("n", [40, 300])
+def test_ties_of_any_number_go_to_the_lowest_index(n):
+    p = ig.PackingProblem(np.full(n, 2), 2 * n // 3, relevance=np.ones(n))
+    for method in METHODS:
+        assert ig.solve(p, method).selection.tolist() == list(range(n // 3))
+
+
 # --- the objective's terms, each by hand -----------------------------------------------------------------------------
 
 

@@ -217,6 +217,7 @@ Bound bound_at(const PackingProblem& problem, std::span<const Item> selection, C
     // The only solution is the optimum.
     return problem.unfinished() ? bound : Bound{evaluate(problem, pinned), BoundMethod::total};
   }
+  if (!problem.view().is_bounded()) return {std::numeric_limits<double>::infinity(), BoundMethod::total};
   // S must hold what every solution holds: F(S + OPT) bounds F(OPT) with the pinned items counted once.
   std::vector<Item> with_pinned(pinned.begin(), pinned.end());
   std::vector<std::uint8_t> is_pinned(problem.size(), 0);
@@ -250,6 +251,7 @@ double concave_bound(const PackingProblem& problem, std::span<const Item> start,
   }
   const Scope scope{problem.view().pinned, open};
   Descent descent(problem, control);
+  descent.linearise_user_terms(start);
   FractionalKnapsack knapsack;
   knapsack.reset(problem);
   Relaxation at(problem);

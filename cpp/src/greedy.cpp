@@ -202,7 +202,7 @@ class Run {
     w_.first_gain.assign(w_.gain.begin(), w_.gain.end());
     any_eligible_ = !w_.open.empty();
     // Gains of items that were never looked at bound nothing.
-    complete_ = control_.reason() == StopReason::none;
+    complete_ = control_.reason() == StopReason::none && view_.is_bounded();
     w_.knapsack.reset(problem_);
   }
 
@@ -214,6 +214,7 @@ class Run {
     snapshot();
     std::size_t next_checkpoint = keeps_checkpoints() ? kRefreshAfter : kNever;
     while (has_room() && !stop()) {
+      if (!lazy_) refresh_queue();
       const Item item = next();
       if (item == kNone) break;
       pick(item);
@@ -231,6 +232,17 @@ class Run {
         snapshot();
       }
     }
+  }
+
+  /// Where gains may rise none of before bounds any of now: all that fit are looked at.
+  void refresh_queue() {
+    collect_open();
+    refresh_many(w_.open);
+    w_.queue.reset(problem_.size());
+    for (Item item : w_.open) {
+      if (w_.gain[index(item)] > 0) w_.queue.leaves()[index(item)] = density(item);
+    }
+    w_.queue.rebuild();
   }
 
   /// Exact gains of all once the first picks have taken what is common to many items: nearly free, since it saves
@@ -315,14 +327,15 @@ class Run {
     double reached = 0;  // the best density that is fresh
     for (std::size_t steps = w_.queue.flat() ? 1 : problem_.size();; steps *= 2) {
       // One after another from the front, as long as many could still be better ..
-      for (std::size_t k = 0; k < steps; ++k) {
+      bool last = false;
+      for (std::size_t k = 0; k < steps && !last; ++k) {
         const Largest top = w_.queue.top();
         if (top.value == Tournament::kAbsent) return kNone;
         const auto item = static_cast<Item>(top.index);
         const bool was_fresh = fresh(item);
         if (!keep_if_fresh(item)) continue;
         reached = std::max(reached, density(item));
-        if (was_fresh) break;
+        last = was_fresh;  // what is left is no denser, but for ties and rounding
       }
       if (reached == 0) continue;
       const std::span<const Item> rivals(w_.rivals.data(), w_.queue.collect(reached - slack, w_.rivals.data()));
@@ -331,7 +344,7 @@ class Run {
       for (Item item : rivals) {
         if (!fresh(item)) w_.stale.push_back(item);
       }
-      if (w_.stale.size() > kTogether) continue;
+      if (w_.stale.size() > kTogether && !last) continue;
       // .. and the last ones together, since they need not wait for each other.
       refresh_many(w_.stale);
       Item best = kNone;
@@ -379,6 +392,7 @@ class Run {
     const std::size_t last = w_.picked.size();
     std::size_t size = start_size_, known = 0;
     for (; size < last; ++size) {
+      if (!lazy_) break;
       while (known + 1 < w_.num_snapshots && w_.snapshots[known + 1].picks <= size - start_size_) ++known;
       if (w_.values[size - start_size_] + w_.snapshots[known].largest + slack > value_) break;
     }
@@ -405,6 +419,10 @@ class Run {
     const std::size_t n = w_.gain.size();
     for (; size < std::min(last, view_.max_items); ++size) {
       const double value = w_.values[size - start_size_];
+      if (!lazy_) {
+        std::fill(w_.gain.begin(), w_.gain.end(), kInfinity);
+        for (std::size_t k = 0; k < size; ++k) w_.gain[index(w_.path[k])] = -kInfinity;
+      }
       for (std::size_t i = 0;
            (i = kernels_.next_above(w_.gain.data(), problem_.load().data(), value, slack, best_value, left, i, n)) < n;
            ++i) {
@@ -442,6 +460,7 @@ class Run {
     if (!refresh_many(w_.open)) return;
     fill_queue();
     while (has_room() && !stop()) {
+      if (!lazy_) refresh_queue();
       const Item item = next();
       if (item == kNone) break;
       pick(item);
@@ -531,13 +550,15 @@ class Run {
   void certify(Packing& out) {
     const double begin = control_.seconds();
     recount(problem_, out);
-    if (certificate_ == CertificateLevel::tight && control_.reason() == StopReason::none) {
+    if (certificate_ == CertificateLevel::tight && view_.is_bounded() && control_.reason() == StopReason::none) {
       bound_.lower_to(concave_bound(problem_, out.selection, control_), BoundMethod::concave);
     }
     bound_.lower_to(problem_.total_bound(), BoundMethod::total);
     // Where nothing can be added the answer is the optimum itself; elsewhere a bound below a value that was reached
     // could only come from rounding.
-    if ((complete_ && !any_eligible_) || bound_.value < out.value) bound_.value = out.value;
+    if (!view_.is_bounded()) bound_.value = kInfinity;
+    const bool only_one = !any_eligible_ && control_.reason() == StopReason::none;
+    if (only_one || bound_.value < out.value) bound_.value = out.value;
     out.bound = bound_;
     out.certificate_seconds = bound_seconds_ + (control_.seconds() - begin);
   }
@@ -549,6 +570,7 @@ class Run {
   Control& control_;
   const PackingKernels& kernels_;
   Workspace& w_;
+  const bool lazy_ = view_.is_submodular();
 
   double value_ = 0;
   std::size_t start_size_ = 0;  // of the set: what is pinned, and the guess

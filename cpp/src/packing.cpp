@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
+#include <string>
 
 #include "isinglass/packing_kernels.hpp"
 #include "isinglass/parallel.hpp"
@@ -31,6 +33,17 @@ std::int64_t first_unmirrored(const CsrView<float>& matrix, double tolerance) {
     }
   }
   return -1;
+}
+
+double UserTerm::operator()(std::int64_t item, std::span<const std::int64_t> selected) const {
+  static constexpr std::int64_t kNone = 0;  // a place to point to for an empty set
+  const double value =
+      gain(item, selected.empty() ? &kNone : selected.data(), static_cast<std::int64_t>(selected.size()), data);
+  if (!std::isfinite(value)) {
+    throw std::domain_error("terms must give finite gains, got " + std::to_string(value) + " for item " +
+                            std::to_string(item) + " beside " + std::to_string(selected.size()) + " others");
+  }
+  return value;
 }
 
 PackingProblem::PackingProblem(const PackingView& view, int threads, Control* control) : view_(view) {
@@ -81,6 +94,16 @@ PackingProblem::PackingProblem(const PackingView& view, int threads, Control* co
     largest_gain += represent(threads, control != nullptr ? *control : unwatched);
   }
 
+  for (const UserTerm& term : view.terms) {
+    double largest = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double alone = term.weight * term(static_cast<std::int64_t>(i), {});
+      largest = std::max(largest, std::fabs(alone));
+      user_total_ += std::max(0.0, alone);
+    }
+    largest_gain += largest;
+  }
+
   // Each lane adds n / 16 terms, the tree and the weighting a few more; every step rounds by at most half an ulp.
   constexpr double kRounding = std::numeric_limits<double>::epsilon() / 2;
   gain_slack_ = kRounding * (static_cast<double>(n) / kLanes + 32) * largest_gain;
@@ -125,6 +148,7 @@ void PackingProblem::finish() {
   if (coverage_scale_ > 0) bound += view_.coverage_weight;
   if (representation_scale_ > 0 || unfinished_) bound += view_.representation_weight;
   if (facility_scale_ > 0 || unfinished_) bound += view_.facility_location_weight;
+  bound += user_total_;
   total_bound_ = bound + gain_slack_ * static_cast<double>(n + 1);
 }
 
@@ -268,6 +292,7 @@ void PackingState::reset(const PackingProblem& problem) {
   }
   if (problem.facility_scale() > 0) nearest_.assign(padded(view.num_targets()), 0.0f);
   any_near_ = false;
+  selected_.clear();
   covered_mask_ = 0;
   if (problem.coverage_scale() > 0 && !problem.bitmask_coverage()) covered_.assign(view.term_weights.size(), 0);
   if (problem.diversity_scale() > 0) {
@@ -481,6 +506,7 @@ void PackingState::gains(std::span<const Item> items, double* gains) const {
       total += problem_->diversity_scale() * (std::sqrt(group_mass_[group] + view.relevance[j]) - group_root_[group]);
     }
     if (problem_->facility_scale() > 0) total += problem_->facility_scale() * near[k];
+    for (const UserTerm& term : view.terms) total += term.weight * term(items[k], selected_);
     gains[k] = total;
   }
 }
@@ -496,6 +522,7 @@ std::size_t PackingState::work() const {
 
 void PackingState::add(Item item) {
   const PackingView& view = problem_->view();
+  if (!view.terms.empty()) selected_.push_back(item);
   const auto j = static_cast<std::size_t>(item);
   if (problem_->coverage_scale() > 0) {
     if (problem_->bitmask_coverage()) {
@@ -561,6 +588,19 @@ Spending spending(const PackingView& view, std::span<const Item> selection) {
   return result;
 }
 
+double user_value(const PackingView& view, std::span<const Item> selection) {
+  if (view.terms.empty()) return 0;
+  std::vector<std::int64_t> ascending(selection.begin(), selection.end());
+  std::sort(ascending.begin(), ascending.end());
+  double value = 0;
+  for (const UserTerm& term : view.terms) {
+    double sum = 0;
+    for (std::size_t k = 0; k < ascending.size(); ++k) sum += term(ascending[k], std::span(ascending).first(k));
+    value += term.weight * sum;
+  }
+  return value;
+}
+
 double evaluate(const PackingProblem& problem, std::span<const Item> selection) {
   const PackingView& view = problem.view();
   const std::size_t m = view.num_targets();
@@ -611,7 +651,7 @@ double evaluate(const PackingProblem& problem, std::span<const Item> selection) 
     for (std::size_t i = 0; i < m; ++i) s.add(i, static_cast<double>(nearest[i]));
     value += problem.facility_scale() * s.total();
   }
-  return value;
+  return value + user_value(view, selection);
 }
 
 }  // namespace isinglass

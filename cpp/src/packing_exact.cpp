@@ -38,6 +38,7 @@ class Search {
       }
       root.bound = out.bound.value;
       for (Item item : out.selection) root.point.add(item, 1);
+      descent_.linearise_user_terms(out.selection);
       explore(0);
       out.selection = best_;
       out.gains = replay(problem_, out.selection);

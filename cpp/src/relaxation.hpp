@@ -107,6 +107,21 @@ class Tangent {
 
   const std::vector<double>& coefficient() const { return coefficient_; }
 
+  /// Bounds the user's terms by their values at `set` and the gains there (which is above them, where they are
+  /// submodular and monotone): their part of every tangent from now on.
+  void linearise_user_terms(std::span<const Item> set) {
+    if (view_.terms.empty()) return;
+    std::vector<std::int64_t> selected(set.begin(), set.end());
+    std::sort(selected.begin(), selected.end());
+    user_constant_ = user_value(view_, set);
+    user_gain_.assign(view_.n, 0.0);
+    for (std::size_t j = 0; j < view_.n; ++j) {
+      const auto item = static_cast<std::int64_t>(j);
+      if (std::binary_search(selected.begin(), selected.end(), item)) continue;
+      for (const UserTerm& term : view_.terms) user_gain_[j] += term.weight * term(item, selected);
+    }
+  }
+
   /// Sets the coefficients, returns the constant.
   double at(const Relaxation& point, double width) {
     std::fill(coefficient_.begin(), coefficient_.end(), 0.0);
@@ -174,7 +189,8 @@ class Tangent {
       }
     }
     if (!threshold_.empty()) constant += facility(point);
-    return constant;
+    for (std::size_t j = 0; j < user_gain_.size(); ++j) coefficient_[j] += user_gain_[j];
+    return constant + user_constant_;
   }
 
  private:
@@ -271,6 +287,8 @@ class Tangent {
   Control& control_;
   std::vector<double> coefficient_, slope_, weight_, inverse_cap_;
   std::vector<float> threshold_, rows_;
+  std::vector<double> user_gain_;
+  double user_constant_ = 0;
   std::vector<std::pair<float, double>> near_;  // similarities to a target, and how much of each item is in
 };
 
@@ -364,6 +382,7 @@ class Descent {
   /// Of the tangent of the last step: F(S) <= constant + sum of coefficient over S.
   double constant() const { return constant_; }
   const std::vector<double>& coefficient() const { return tangent_.coefficient(); }
+  void linearise_user_terms(std::span<const Item> set) { tangent_.linearise_user_terms(set); }
 
   /// The bound that the tangent at a point gives, without slack for rounding; moves the point. `knapsack` holds what is
   /// left beside `scope.fixed`. `age` counts the steps that led to the point. Infinite once the control has stopped.
@@ -380,7 +399,8 @@ class Descent {
     corner_.clear();
     for (Item item : scope.fixed) corner_.add(item, 1);
     for (const auto& [item, share] : vertex_) corner_.add(item, share);
-    const double move = problem_.facility_scale() > 0 ? 2.0 / (age + 2) : line_.best_step(at, corner_, width);
+    const bool blind = problem_.facility_scale() > 0 || !problem_.view().terms.empty();  // no slope to search along
+    const double move = blind ? 2.0 / (age + 2) : line_.best_step(at, corner_, width);
     at.blend(at, corner_, move);
     return bound;
   }

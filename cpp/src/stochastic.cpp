@@ -73,7 +73,7 @@ Packing stochastic_greedy(const PackingProblem& problem, const SampleOptions& op
     if (best < drawn) take(picked, gains[best]);
     // What no longer fits, or adds nothing, never will.
     for (std::size_t k = drawn; k-- > 0;) {
-      if (open[k] != picked && gains[k] > 0 && purse.fits(open[k])) continue;
+      if (open[k] != picked && (gains[k] > 0 || !view.is_submodular()) && purse.fits(open[k])) continue;
       open[k] = open.back();
       open.pop_back();
     }

@@ -9,6 +9,7 @@ from isinglass.diagnosis.diagnosing import Diagnoses, Diagnosis, diagnose
 from isinglass.problems.evidence import EvidencePenalties, EvidenceProblem, EvidenceWeights
 from isinglass.problems.packing import PackingProblem, PackingWeights
 from isinglass.problems.qubo import Qubo
+from isinglass.problems.term import Term
 from isinglass.quantization import Quantized, quantize
 from isinglass.result import Certificate, Result, Results
 from isinglass.selecting import Selected, aselect, select
@@ -31,6 +32,7 @@ __all__ = [
     "Result",
     "Results",
     "Selected",
+    "Term",
     "__version__",
     "aselect",
     "available_backends",

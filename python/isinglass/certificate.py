@@ -49,8 +49,9 @@ def certify(
     Returns
     -------
     Certificate
-        `upper_bound` bounds the optimum of the problem, also when `selection` is not feasible (`gap` is None then). For
-        a QUBO no state has an energy below it.
+        `upper_bound` bounds the optimum of the problem, also when `selection` is not feasible (`gap` is None then).
+        None beside terms of the caller that are not declared submodular and monotone. For a QUBO no state has an energy
+        below it.
 
     Raises
     ------
@@ -82,6 +83,8 @@ def certify(
         and set(problem.pinned.tolist()) <= set(items.tolist())
         and (problem.max_items is None or items.size <= problem.max_items)
     )
+    if upper_bound is None:
+        return Certificate(value, feasible, None, None, None)
     if feasible:
         upper_bound = max(upper_bound, value)
     return Certificate(value, feasible, upper_bound, gap_of(value, upper_bound) if feasible else None, method)

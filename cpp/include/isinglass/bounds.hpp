@@ -21,6 +21,7 @@ enum class BoundMethod {
   exact,    // no set is better
 };
 
+/// Infinite where nothing is proved: beside terms of the caller that are not submodular and monotone.
 struct Bound {
   double value = 0;
   BoundMethod method = BoundMethod::total;

@@ -1,6 +1,7 @@
 // The packing problem: maximise a weighted sum of monotone submodular terms under a hard budget.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,6 +30,21 @@ struct CsrView {
 /// by more than `tolerance`; -1 where there is none.
 std::int64_t first_unmirrored(const CsrView<float>& matrix, double tolerance);
 
+/// A term that the caller wrote: what adding an item to a set is worth, in its own scale.
+struct UserTerm {
+  using Gain = double (*)(std::int64_t item, const std::int64_t* selected, std::int64_t size, const void* data);
+
+  Gain gain = nullptr;
+  const void* data = nullptr;
+  double weight = 1;
+  // By the caller's word.
+  bool submodular = false;
+  bool monotone = false;
+
+  /// Throws std::domain_error where the caller's function gives no finite number.
+  double operator()(std::int64_t item, std::span<const std::int64_t> selected) const;
+};
+
 /// The caller's arrays. Owns nothing; valid while they live. An absent term has an empty array.
 struct PackingView {
   std::size_t n = 0;
@@ -56,12 +72,22 @@ struct PackingView {
 
   std::span<const std::uint8_t> allowed;  // (n,), or empty: all
   std::span<const Item> pinned;           // always in the answer, in this order
-  std::size_t max_items = 0;              // 0 picks nothing; n or more: no cap
+  std::span<const UserTerm> terms;
+  std::size_t max_items = 0;  // 0 picks nothing; n or more: no cap
 
   std::span<const Item> source;  // (n,), rows of the similarity and the coverage that items have; empty: their own
 
   bool has_similarity() const {
     return similarity != nullptr || embeddings != nullptr || !sparse_similarity.row_start.empty();
+  }
+  /// Whether gains only fall as the set grows: what laziness needs.
+  bool is_submodular() const {
+    return std::all_of(terms.begin(), terms.end(), [](const UserTerm& term) { return term.submodular; });
+  }
+  /// Whether nothing that is added ever takes value away, besides: what every bound needs.
+  bool is_bounded() const {
+    return is_submodular() &&
+           std::all_of(terms.begin(), terms.end(), [](const UserTerm& term) { return term.monotone; });
   }
   std::size_t num_targets() const { return targets == 0 ? n : targets; }
   std::size_t row_of(std::size_t item) const { return source.empty() ? item : static_cast<std::size_t>(source[item]); }
@@ -153,6 +179,7 @@ class PackingProblem {
   std::vector<Item> eligible_items_;
   double cheapest_ = 1;
   double total_bound_ = 0;
+  double user_total_ = 0;  // of the user's terms: what all items are worth alone
   double gain_slack_ = 0;
 };
 
@@ -202,6 +229,7 @@ class PackingState {
   std::vector<std::uint8_t> covered_;  // per term
   std::uint64_t covered_mask_ = 0;
   std::vector<double> group_mass_, group_root_;  // and its root
+  std::vector<std::int64_t> selected_;           // where the caller's terms ask for it
 };
 
 /// What a set has spent, exactly.
@@ -230,6 +258,8 @@ class Purse {
 /// F(selection) from the caller's arrays, by the definition of each term and without any running state: the check of
 /// what the algorithms report.
 double evaluate(const PackingProblem& problem, std::span<const Item> selection);
+/// The part of the caller's terms in it: their gains, items ascending.
+double user_value(const PackingView& view, std::span<const Item> selection);
 
 /// Exactly rounded cost of a selection, and whether it is within the budget.
 struct Spending {

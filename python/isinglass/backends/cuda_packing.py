@@ -14,6 +14,8 @@ from isinglass.result import Result, Results
 def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Sequence[Request]) -> Results:
     if plan.options["effort"] != "normal":
         raise BackendError(f"backend 'cuda' cannot honour effort={plan.options['effort']!r} of method {plan.method!r}")
+    if any(problem.own_terms for problem in problems):
+        raise BackendError("backend 'cuda' cannot call terms of the caller: their code is for the CPU")
     first = requests[0]
     native, (device, where) = cuda.native(), cuda.device_of(plan)
     batch = native.pack_many(

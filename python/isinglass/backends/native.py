@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from isinglass import _core
 from isinglass.backends import (
     Availability,
+    BackendError,
     Plan,
     Request,
     native_evidence,
@@ -44,7 +45,7 @@ class PackingResult(_core.Packing, Result):  # type: ignore[misc] # what is a pr
             value=self.objective,
             feasible=self.feasible,
             upper_bound=self.upper_bound,
-            gap=gap_of(self.objective, self.upper_bound),
+            gap=None if self.upper_bound is None else gap_of(self.objective, self.upper_bound),
             method=self.bound_method,
         )
 
@@ -93,8 +94,18 @@ _TERMS = ("relevance", "coverage", "representation", "diversity", "facility_loca
 _DRAWING = ("stochastic_greedy", "sharded")  # methods that draw random numbers
 
 
+def _require(problem: PackingProblem, holds: bool, plan: Plan, what: str) -> None:
+    """Refuses a method that own terms would make unsound."""
+    if not holds:
+        names = ", ".join(repr(term.name) for term in problem.own_terms)
+        high = " with effort='high'" if plan.options.get("effort") == "high" else ""
+        raise BackendError(f"method {plan.method!r}{high} needs terms that are {what}, got {names}")
+
+
 def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     high = plan.options["effort"] == "high"
+    if high:
+        _require(problem, problem.is_submodular, plan, "submodular")
     answer: Result = _core.pack(
         PackingResult,
         problem,
@@ -117,6 +128,7 @@ _NODE_LIMIT = 1_000_000
 def _exact(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     node_limit = plan.options["node_limit"]
     request = request._replace(tight=True)
+    _require(problem, problem.is_bounded, plan, "submodular and monotone")
     answer: Result = _core.pack_exactly(
         PackingResult,
         problem,
@@ -154,6 +166,7 @@ def _stochastic(problem: PackingProblem, plan: Plan, request: Request) -> Result
 
 
 def _sharded(problem: PackingProblem, plan: Plan, request: Request) -> Result:
+    _require(problem, not problem.own_terms, plan, "absent, since shards renumber items")
     request, seed = _drawn(request)
     shards = plan.options["shards"] or problem.default_shards
     threads = request.threads or _core.available_cores()
@@ -212,7 +225,7 @@ class PackingBatch(Results):
     @cached_property
     def gaps(self) -> NDArray[np.float64]:
         above, bounds = self.upper_bounds - self.objectives, self.upper_bounds
-        return read_only(np.divide(above, bounds, out=np.zeros_like(bounds), where=bounds > 0))
+        return read_only(np.divide(above, bounds, out=0 * bounds, where=bounds > 0))
 
     @cached_property
     def statuses(self) -> NDArray[np.str_]:
@@ -229,6 +242,9 @@ class PackingBatch(Results):
 
 def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Sequence[Request]) -> Results:
     first = requests[0]
+    if plan.options["effort"] == "high":
+        for problem in problems:
+            _require(problem, problem.is_submodular, plan, "submodular")
     batch = _core.pack_many(
         [problem.ready_core or problem.core(first.memory_limit, first.threads) for problem in problems],
         plan.method == "greedy_plus_max",

@@ -75,7 +75,8 @@ def objective(problem: PackingProblem) -> Callable[[Sequence[int]], float]:
 
     def value(selection: Sequence[int]) -> float:
         chosen = np.asarray(selection, dtype=np.int64)
-        return float(sum(weight * part(chosen) / whole for weight, part, whole in parts))
+        own = sum(term.weight * term.value(selection) for term in problem.own_terms)
+        return float(sum(weight * part(chosen) / whole for weight, part, whole in parts) + own)
 
     return value
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from isinglass import _core
 from isinglass.problems import gate
 from isinglass.problems.gate import Floats
+from isinglass.problems.term import Term
 
 _ARRAYS_OF_TERM = {
     "relevance": ("relevance",),
@@ -276,6 +277,18 @@ def integer_costs(costs: NDArray[np.float64], budget: float | int) -> tuple[NDAr
     return integers, min(floor(exact_budget * denominator), int(integers.sum()))
 
 
+def _own_terms(terms: Sequence[Term], n: int) -> tuple[Term, ...]:
+    if isinstance(terms, Term) or not isinstance(terms, Sequence):
+        raise TypeError(f"terms must be a sequence of Term, got {type(terms).__name__}")
+    for position, term in enumerate(terms):
+        if not isinstance(term, Term):
+            raise TypeError(f"terms[{position}] must be a Term, got {type(term).__name__}")
+        if term.name in _ARRAYS_OF_TERM or term.name in [other.name for other in terms[:position]]:
+            raise ValueError(f"terms[{position}].name must be new, got {term.name!r} again")
+        term.verify(n, term.check)
+    return tuple(term for term in terms if term.weight > 0)
+
+
 class PackingProblem:
     """Maximise a weighted sum of monotone submodular terms over the sets that cost at most the budget.
 
@@ -321,6 +334,9 @@ class PackingProblem:
         exact. So the objective is that of the sample, an estimate of the one over all items; values, bounds and
         certificates are exact for it. None: all items up to 65,536, a sample of 4,096 of larger pools, where all pairs
         would take minutes to hours. `represented_items` names them.
+    terms : sequence of Term, optional
+        Terms that the caller wrote as compiled functions, each with a weight of its own; `own_terms` keeps those whose
+        weight is positive.
 
     Raises
     ------
@@ -349,6 +365,7 @@ class PackingProblem:
     allowed: NDArray[np.bool_] | None
     pinned: NDArray[np.int64]
     represented: int | None
+    own_terms: tuple[Term, ...]
 
     def __init__(
         self,
@@ -367,6 +384,7 @@ class PackingProblem:
         allowed: ArrayLike | None = None,
         pinned: Sequence[int] | ArrayLike | None = None,
         represented: int | None = None,
+        terms: Sequence[Term] = (),
     ) -> None:
         fields = self.__dict__
         fields["costs"] = gate.vector("costs", costs, positive=True)
@@ -388,17 +406,18 @@ class PackingProblem:
             raise ValueError("similarity and embeddings exclude each other, got both")
         fields["similarity"] = _similarity(similarity, n)
         fields["embeddings"] = _embeddings(embeddings, n)
-        fields["coverage"], terms = _coverage(coverage, n)
+        fields["coverage"], covered_terms = _coverage(coverage, n)
         if coverage is None and coverage_weights is not None:
             raise ValueError("coverage_weights need coverage, got none")
         if coverage_weights is not None:
-            fields["coverage_weights"] = gate.vector("coverage_weights", coverage_weights, size=terms)
+            fields["coverage_weights"] = gate.vector("coverage_weights", coverage_weights, size=covered_terms)
         else:
-            fields["coverage_weights"] = None if coverage is None else np.ones(terms)
+            fields["coverage_weights"] = None if coverage is None else np.ones(covered_terms)
         fields["groups"] = _groups(groups, n)
         fields["allowed"] = None if allowed is None else gate.flags("allowed", allowed, size=n)
         fields["pinned"] = _NO_ITEMS if pinned is None else gate.indices("pinned", pinned, size=n)
         fields["max_items"] = None if max_items is None else gate.integer("max_items", max_items, low=0)
+        fields["own_terms"] = _own_terms(terms, n)
         fields["represented"] = None if represented is None else gate.integer("represented", represented, low=1)
         if represented is not None and embeddings is None:
             raise ValueError(f"represented needs embeddings, got {represented} without them")
@@ -469,7 +488,17 @@ class PackingProblem:
             given = any(present) if name in _EITHER_ARRAY else all(present)
             if given and getattr(self.weights, name) > 0:
                 on.append(name)
-        return tuple(on)
+        return (*on, *(term.name for term in self.own_terms))
+
+    @property
+    def is_submodular(self) -> bool:
+        """Whether gains only fall as the set grows: by theorem for the terms here, by declaration for `own_terms`."""
+        return all(term.submodular for term in self.own_terms)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether bounds hold: what laziness and certificates need of `own_terms`."""
+        return self.is_submodular and all(term.monotone for term in self.own_terms)
 
     @cached_property
     def represented_items(self) -> NDArray[np.int32] | None:
@@ -587,6 +616,7 @@ class PackingProblem:
             facility_location_weight=weights.facility_location,
             saturation=self.saturation,
             unit_normalisation=self.normalisation == "unit",
+            terms=self.own_terms,
             threads=threads,
         )
 
