@@ -10,6 +10,7 @@
 #include "arrays.hpp"
 #include "controlled.hpp"
 #include "large_anneal.hpp"
+#include "large_temper.hpp"
 #include "memetic.hpp"
 #include "qubo_batch.hpp"
 #include "qubo_search.hpp"
@@ -37,6 +38,7 @@ bool is_sparse(const Qubo& qubo) {
 
 void register_cuda_search(py::module_& m) {
   m.attr("most_small") = cuda::kMostSmall;
+  m.attr("most_large") = cuda::kMostLarge;
   m.attr("most_pool_size") = cuda::kMostPoolSize;
 
   m.def(
@@ -136,6 +138,39 @@ void register_cuda_search(py::module_& m) {
       py::arg("qubo"), py::arg("num_reads"), py::arg("num_sweeps"), py::arg("beta_range"), py::arg("linear"),
       strict("betas"), py::arg("quench"), py::arg("seed"), py::arg("threads"), strict("initial_states"),
       py::arg("target_energy"), py::arg("time_limit"), py::arg("progress"), py::arg("placement"));
+
+  m.def(
+      "temper_large",
+      [](QuboHandle& handle, std::size_t num_reads, std::uint32_t num_sweeps,
+         const std::optional<std::pair<double, double>>& beta_range, std::uint64_t seed, int threads,
+         const OptionalArray<std::uint8_t>& initial_states, std::optional<double> target_energy, double time_limit,
+         const py::object& progress, const Placement& placement) {
+        cuda::check_device(placement.device);
+        const double scale = handle.qubo->scale();
+        TemperOptions options;
+        options.num_reads = num_reads;
+        options.num_sweeps = num_sweeps;
+        options.seed = seed;
+        options.threads = threads;
+        options.initial_states = checked_states(initial_states, num_reads, handle.qubo->size());
+        options.target_energy = target_energy;
+        return controlled(time_limit, progress, [&](Control& control) {
+          options.window =
+              beta_range ? Window{scale / beta_range->first, scale / beta_range->second} : handle.annealing_window();
+          Walked walked;
+          walked.schedule_seconds = control.seconds();
+          Tempered tempered = cuda::large_temper(*handle.qubo, options, placement, control);
+          walked.reads = std::move(tempered.reads);
+          walked.reads.search_seconds += walked.schedule_seconds;
+          for (double temperature : tempered.ladder) walked.betas.push_back(scale / temperature);
+          walked.swap_rates = std::move(tempered.swap_rates);
+          walked.layout = "blocks";
+          return walked;
+        });
+      },
+      py::arg("qubo"), py::arg("num_reads"), py::arg("num_sweeps"), py::arg("beta_range"), py::arg("seed"),
+      py::arg("threads"), strict("initial_states"), py::arg("target_energy"), py::arg("time_limit"),
+      py::arg("progress"), py::arg("placement"));
 }
 
 }  // namespace isinglass

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "driver.hpp"
+#include "isinglass/ladder.hpp"
 #include "isinglass/random.hpp"
 #include "large_model.hpp"
 
@@ -25,8 +26,23 @@ struct LargeSweepArgs {
   bool finish;  // the last launch: back to the best state, and down to a local minimum
 };
 
-inline constexpr std::uint32_t kReplicasOfRead = 16;
+inline constexpr std::uint32_t kReplicasOfRead = kLadderReplicas;
 inline constexpr unsigned kLargeThreads = 256;
+
+/// After a sweep of tempering: a block a read, whose replicas lie side by side. The first launch makes the ladders.
+struct LargeExchangeArgs {
+  const LargeRecord* records;
+  Ladder* ladders;
+  const double* temperatures;  // of the first ladder
+  float* t2_each;
+  std::uint32_t* over;  // 1: below the target
+  std::uint64_t seed, first_read;
+  double scale, offset, target;  // integer energies to the caller's
+  std::uint32_t rungs;
+  std::uint32_t sweep, all_sweeps;
+  bool begins;
+};
+extern const Kernel large_exchange;
 
 /// Bytes of shared memory that a block of these kernels takes.
 constexpr std::size_t sweep_bytes(std::size_t n) {

@@ -128,3 +128,13 @@ def test_large_anneal_emulated_equals_cpu(emulated: ModuleType, maker: Any) -> N
     mixed = ig.solve_many([dense(9), qubo, dense(8)], "anneal", "cuda", **LARGE)
     assert [len(result.sample) for result in mixed if result.sample is not None] == [9, 270, 8]
     assert same_search(mixed[1], found)
+
+
+def test_large_temper_emulated_equals_cpu(emulated: ModuleType) -> None:
+    qubo = sparse(260, 1, 0.03)
+    options = {"seed": 5, "num_reads": 1, "num_sweeps": 17, "beta_range": (0.01, 0.5)}
+    found, expected = (ig.solve(qubo, "temper", backend, **options) for backend in ("cuda", "cpu"))
+    assert same_search(found, expected)
+    assert all(np.array_equal(found.provenance[k], expected.provenance[k]) for k in ("betas", "swap_rates"))
+    mixed = ig.solve_many([dense(9), qubo], "temper", "cuda", **options)
+    assert same_search(mixed[1], found)

@@ -7,6 +7,7 @@
 #include "emulated.hpp"
 #include "isinglass/schedule.hpp"
 #include "large_anneal.hpp"
+#include "large_temper.hpp"
 #include "model.hpp"
 #include "sparse_anneal.hpp"
 
@@ -94,6 +95,27 @@ TEST(emulated_large_anneal_in_any_order_and_without_its_barriers) {
   };
   check_in_any_order(run, expected.states);
   CHECK(check_every_barrier(run, expected.states, 6) >= 5);
+}
+
+TEST(emulated_large_temper_equals_the_cpu) {
+  for (std::size_t n : {33U, 151U}) {
+    const Model model(n, 20, n > 100 ? 7 : 1);
+    const std::vector<std::uint8_t> states = some_states(2 * n);
+    TemperOptions options;
+    options.num_reads = 2;
+    options.num_sweeps = n > 100 ? 33 : 130;
+    options.seed = 3;
+    options.window = {200, 4};
+    for (const bool given : {false, true}) {
+      options.initial_states = given ? states.data() : nullptr;
+      if (given) options.target_energy = -1;
+      Control control(kNoLimit), other(kNoLimit);
+      const Tempered expected = temper(model.qubo, options, control);
+      const Tempered found = large_temper(model.qubo, options, {.slice = 7}, other);
+      check_equal(found.reads, expected.reads);
+      CHECK(found.ladder == expected.ladder && found.swap_rates == expected.swap_rates);
+    }
+  }
 }
 
 }  // namespace isinglass::cuda

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from isinglass.backends import BackendError, Plan, Request, available_cores, cuda
+from isinglass.backends.cuda_search import check_sizes
 from isinglass.backends.native_qubo import (
     AnnealBatch,
     anneal_batch,
@@ -74,19 +75,30 @@ def _temper_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
     starts = [ladder_states(problem, options) for problem in problems]
     images = [image_of(problem, options["bits"]) for problem in problems]
     seeds = [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
-    found = native.temper_many(
-        [image.core for image in images],
-        [num_reads for _, num_reads in starts],
-        num_sweeps,
-        ladder_ends(options),
-        seeds,
-        first.threads or available_cores(),
-        [states for states, _ in starts],
-        options["target_energy"],
-        first.time_limit,
-        first.progress,
-        placement,
-    )
+    ends, threads = ladder_ends(options), first.threads or available_cores()
+    asked = (options["target_energy"], first.time_limit, first.progress, placement)
+    check_sizes(problems, native.most_large)
+    small = [index for index, problem in enumerate(problems) if len(problem) <= native.most_small]
+    walks: dict[int, Any] = {}
+    if small:
+        walked = native.temper_many(
+            [images[index].core for index in small],
+            [starts[index][1] for index in small],
+            num_sweeps,
+            ends,
+            [seeds[index] for index in small],
+            threads,
+            [starts[index][0] for index in small],
+            *asked,
+        )
+        walks = dict(zip(small, walked, strict=True))
+    for index in range(len(problems)):
+        if index not in walks:
+            states, num_reads = starts[index]
+            walks[index] = native.temper_large(
+                images[index].core, num_reads, num_sweeps, ends, seeds[index], threads, states, *asked
+            )
+    found = [walks[index] for index in range(len(problems))]
     return [
         walked_result(problem, walked, image, plan, ladder_settings(seed, num_reads, num_sweeps), where=where)
         for problem, walked, image, seed, (_, num_reads) in zip(problems, found, images, seeds, starts, strict=True)
