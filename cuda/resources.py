@@ -25,7 +25,7 @@ class Use(NamedTuple):
 # By the beginning of a name, the first that matches. A little above what was seen with nvcc 13.0.
 ALLOWED: tuple[tuple[str, Use], ...] = (
     ("anneal_.*x8", Use(64, 160, 32, 0)),
-    ("anneal_", Use(64, 32, 16, 0)),
+    ("anneal_", Use(64, 96, 32, 0)),
     ("temper_", Use(128, 256, 352, 0)),  # its stack: the ladder's tables, when it moves
     ("tabu_", Use(80, 64, 16, 0)),
     ("fill_", Use(64, 96, 32, 0)),

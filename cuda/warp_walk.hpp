@@ -122,6 +122,7 @@ struct WarpWalk {
 
   /// Leaves the walk in its record; `begun`: it has not been there before.
   ISINGLASS_DEVICE void pause(ReadRecord& record, bool begun) const {
+    sync_warp();  // every lane has read what `resume` found there
     if (lane_index() != 0) return;
     ISINGLASS_UNROLL
     for (unsigned b = 0; b < kBlocks; ++b) {

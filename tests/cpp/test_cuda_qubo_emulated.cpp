@@ -90,7 +90,9 @@ TEST(emulated_anneal_equals_cpu_in_any_order) {
 
 TEST(emulated_anneal_needs_every_barrier) {
   const Model model(70, 20);
-  CHECK(check_every_barrier([&] { return emulated_anneal(*model.qubo, {.warps = 3}); }, cpu_anneal(*model.qubo)) == 1);
+  // In slices, since what a launch leaves in memory is guarded too; that one shows as a race alone.
+  const auto run = [&] { return emulated_anneal(*model.qubo, {.warps = 3, .slice = 2}); };
+  CHECK(check_every_barrier(run, cpu_anneal(*model.qubo), 1) == 2);
 }
 
 TEST(emulated_temper_equals_cpu_in_any_order) {
@@ -103,7 +105,8 @@ TEST(emulated_temper_equals_cpu_in_any_order) {
 
 TEST(emulated_temper_needs_every_barrier) {
   const Model model(37, 20);
-  CHECK(check_every_barrier([&] { return emulated_temper(*model.qubo, {}); }, cpu_temper(*model.qubo)) == 5);
+  const auto run = [&] { return emulated_temper(*model.qubo, {.slice = 20}); };
+  CHECK(check_every_barrier(run, cpu_temper(*model.qubo), 1) == 6);
 }
 
 }  // namespace isinglass::cuda
