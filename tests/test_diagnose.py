@@ -443,3 +443,31 @@ def test_tokens_are_counted_as_the_default_counter_counts():
 def test_lenient_tokens_of_plain_and_other_texts_follow_one_rule(text):
     # A letter of another script takes a text off the short way for ASCII; what stands before it stays the same.
     assert lenient_tokens(f"{text} é")[:-1] == lenient_tokens(text)
+
+
+def test_an_empty_passage_leaves_the_others_known():
+    question = {"answers": ["Eddlestow"], "gold": ["Maud Ellery"]}
+    retrieved = [{"title": "Blank", "text": ""}, {"title": "Maud Ellery", "text": "Born in Eddlestow."}]
+    assert ig.diagnose(["Fog."], question, retrieved).answer_in_retrieved is True
+    assert ig.diagnose(["Fog."], question, ["Blank", "Maud Ellery"]).answer_in_retrieved is None
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"retrieved": "Maud Ellery"}, "retrieved must be a sequence .* got the bare string 'Maud Ellery'"),
+        ({"compressed": "Born."}, "compressed must be a sequence .* got the bare string"),
+        ({"predictions": "x"}, r"diagnose has no option 'predictions': did you mean 'prediction'\?"),
+        ({"colour": 1}, "diagnose has no option 'colour': it takes compressed, rule, depths, facts, embed"),
+    ],
+)
+def test_bare_strings_and_misspelt_options_are_refused(given, fault):
+    with pytest.raises(TypeError, match=fault):
+        ig.diagnose("Fog.", {"answers": ["x"]}, **given)
+
+
+@pytest.mark.parametrize("name", ["context", "retrieved", "prediction", "compressed"])
+def test_one_string_is_not_taken_for_one_a_question(name):
+    given = {"context": ["Fog.", "Rain."], name: "ab"}  # as many characters as questions
+    with pytest.raises(TypeError, match=f"{name} must be a sequence"):
+        ig.diagnose(question=[{"answers": ["x"]}] * 2, **given)

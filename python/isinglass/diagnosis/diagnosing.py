@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
@@ -223,11 +224,12 @@ def diagnose(
     >>> row.answer_in_context, row.gold_doc_coverage, row.failure
     (True, 0.5, 'not_retrieved')
     """
+    _refuse_unknown(options)
     if not isinstance(question, (list, tuple)):
         one = _diagnose([context], [question], [retrieved], [prediction], **_listed(options))
         return one[0]
     return _diagnose(
-        list(context),
+        _per_question("context", context, len(question)),
         question,
         _per_question("retrieved", retrieved, len(question)),
         _per_question("prediction", prediction, len(question)),
@@ -239,12 +241,27 @@ def _listed(options: dict[str, Any]) -> dict[str, Any]:
     return {name: [value] if name == "compressed" else value for name, value in options.items()}
 
 
+def _refuse_unknown(options: Mapping[str, Any]) -> None:
+    known = list(_diagnose.__kwdefaults__ or ())
+    for name in options:
+        if name not in known:
+            nearest = get_close_matches(name, ["retrieved", "prediction", *known], 1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"it takes {', '.join(known)}"
+            raise TypeError(f"diagnose has no option {name!r}: {hint}")
+
+
 def _per_question(name: str, values: Any, count: int) -> list[Any]:
     if values is None:
         return [None] * count
+    _refuse_bare(name, values)
     if len(values) != count:
         raise ValueError(f"{name} must have one entry a question: expected {count}, got {len(values)}")
     return list(values)
+
+
+def _refuse_bare(name: str, values: Any) -> None:
+    if isinstance(values, (str, bytes)):  # its characters would be taken for entries
+        raise TypeError(f"{name} must be a sequence with an entry each, got the bare string {values!r:.60}")
 
 
 class _Question(NamedTuple):
@@ -293,8 +310,15 @@ def _diagnose(
     official = answers_in_contexts(pieces, answers, "official")
     published = answers_in_contexts(pieces, answers, "p1")
     lenient = answers_in_contexts(pieces, answers, "lenient")
+    for name, stage in (("retrieved", retrieved), ("compressed", compressed or ())):
+        for found in stage:
+            _refuse_bare(name, found)
     lists = [None if found is None else [_snippet(given, named=True) for given in found] for found in retrieved]
-    sources = [_with_text(found) for found in lists]
+    # Names alone are no texts; an empty passage is one, in which nothing stands.
+    sources = [
+        None if found is None or any(isinstance(document, str) for document in found) else documents
+        for found, documents in zip(retrieved, lists)
+    ]
     in_sources = _found(sources, answers)
     squeezed = [
         None if made is None else [_snippet(given) for given in made]
@@ -419,11 +443,6 @@ def _found(stages: Sequence[Sequence[_Snippet] | None], answers: Sequence[Sequen
     """Whether the answer stands in one text of a stage; nan where there is no such stage."""
     found = answers_in_one_text([[s.text for s in stage or ()] for stage in stages], answers)
     return np.where([stage is None for stage in stages], np.nan, found)
-
-
-def _with_text(found: Sequence[_Snippet] | None) -> Sequence[_Snippet] | None:
-    """The retrieved documents as sources, or None if only their names are known."""
-    return None if found is None or any(document.text == "" for document in found) else found
 
 
 def _question(given: Any) -> _Question:
