@@ -219,6 +219,14 @@ def test_an_unknown_document_of_a_run_is_named(tmp_path, questions):
 # Faults
 
 
+def test_files_of_one_name_are_refused(tmp_path):
+    # Their rows, golds and traces would be of one data set, and could not be told apart.
+    (tmp_path / "more").mkdir()
+    paths = [write(folder / "dev.jsonl", LAKE) for folder in (tmp_path, tmp_path / "more")]
+    with pytest.raises(ValueError, match="files must have names of their own, got 'dev' twice"):
+        evaluate(paths, policies=["naive"], budgets=9)
+
+
 def test_keep_going_passes_over_faults_and_lists_them(tmp_path):
     path = write(tmp_path / "q.jsonl", LAKE, '{"id": "half', MILL)
     missing = tmp_path / "missing.jsonl"

@@ -293,6 +293,7 @@ def test_a_router_sees_nothing_of_its_own_fold():
         ("sample = true", "sample must be an integer, got True"),
         ("sample = 0", "sample must be >= 1, got 0"),
         ("seeds = []", "seeds must name at least one, got none"),
+        ("sample = 2\nseeds = [7, 3, 7]", r"seeds must differ: .* got \[7, 3, 7\]"),
         ("seeds = [-1]", "seeds must be >= 0, got -1"),
         ("facts = 1", "facts must be true or false, got 1"),
         ("embed = 3", "embed must be a string, got 3"),

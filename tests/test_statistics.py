@@ -271,6 +271,29 @@ def test_tables_are_read_as_they_were_written(tmp_path, name):
         np.testing.assert_array_equal(again[column], values)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("rows.csv", b"", "expected a line with the names of columns, got an empty file"),
+        ("rows.csv", b"question,f1\n1,0.5\n2\n", "line 3: expected 2 cells, one a column, got 1"),
+        ("rows.csv", b"question,f1\n1,0.5,7\n", "line 2: expected 2 cells, one a column, got 3"),
+        ("rows.csv", b"question,f1\n\xff,0.5\n", "expected CSV in UTF-8"),
+        ("rows.csv", b"question,f1\n%s,0.5\n" % (b"q" * 200_000), "line 2: expected CSV, got field larger"),
+        ("rows.parquet", b"PAR1", "expected a table in Parquet"),
+    ],
+)
+def test_tables_that_are_none_are_refused_by_name_and_line(tmp_path, name, content, fault):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name}.*{fault}"):
+        Rows.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "missing.parquet"])
+def test_a_table_that_is_not_there_is_told_with_the_reason(tmp_path, capsys, name):
+    assert main(["report", str(tmp_path / name), "-o", str(tmp_path / "report.html")]) == 2
+    assert f"{name}: No such file or directory" in capsys.readouterr().err
+
+
 def test_tables_refuse_what_is_not_there():
     with pytest.raises(ValueError, match="columns must have one length"):
         Rows({"a": [1], "b": [1, 2]})

@@ -239,7 +239,7 @@ def evaluate(
     RecordError
         At the first faulty record or question without `keep_going` (a ValueError), with the file.
     ValueError
-        For an option out of range.
+        For an option out of range, or two files of one name.
     ImportError
         If BM25 is asked for and bm25s is not installed (extra `eval`).
     """
@@ -275,6 +275,8 @@ def evaluate(
                 raise
             questions, faults = (), (RecordError(str(path), 0, error.strerror or str(error)),)
         skipped.extend(faults)
+        if any(dataset_name(path) == dataset_name(file.path) for file in files):
+            raise ValueError(f"files must have names of their own, got {dataset_name(path)!r} twice")
         if run is None:
             retrieve = by_retriever(
                 questions, retriever, pool=pool or "own", top_k=depth, published=published, embed=embed

@@ -208,6 +208,8 @@ def _check(experiment: Experiment) -> None:
             raise ValueError(f"{name} must name at least one, got none")
     for seed in experiment.seeds:
         gate.integer("seeds", seed, low=0)
+    if len(set(experiment.seeds)) < len(experiment.seeds):
+        raise ValueError(f"seeds must differ: the same draws the same questions again, got {list(experiment.seeds)}")
     if experiment.sample is not None:
         gate.integer("sample", experiment.sample, low=1)
     if experiment.backend != "auto":

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isinglass.records import RecordError
+
 Array = npt.NDArray[Any]
 
 PAIRED = ("dataset", "seed", "question")
@@ -119,12 +121,18 @@ class Rows:
 
     @classmethod
     def read(cls, path: str | Path) -> "Rows":
-        """What `write` wrote. A column of CSV is of numbers where all of its cells are and it is none of `TEXTS`."""
+        """What `write` wrote. A column of CSV is of numbers where all of its cells are and it is none of `TEXTS`.
+
+        Raises
+        ------
+        RecordError
+            For a file that is no such table, with the line of CSV at fault (a ValueError).
+        OSError
+            If the file cannot be opened.
+        """
         if Path(path).suffix == ".parquet":
-            _, parquet = _pyarrow()
-            return cls(parquet.read_table(str(path)).to_pydict())
-        with open(path, encoding="utf-8", newline="") as file:
-            names, *cells = csv.reader(file)
+            return cls(_parquet_columns(path))
+        names, cells = _csv_cells(path)
         columns = zip(*cells) if cells else ([] for _ in names)
         return cls({name: column if name in TEXTS else _parsed(column) for name, column in zip(names, columns)})
 
@@ -162,6 +170,39 @@ def _cells(row: Sequence[Any]) -> list[Any]:
 
 def _short(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _parquet_columns(path: str | Path) -> dict[str, list[Any]]:
+    arrow, parquet = _pyarrow()
+    with open(path, "rb") as file:
+        try:
+            columns: dict[str, list[Any]] = parquet.read_table(file).to_pydict()
+        except arrow.ArrowInvalid as error:
+            raise RecordError(
+                str(path), 0, f"expected a table in Parquet, got another file or a part of one ({error})"
+            ) from None
+    return columns
+
+
+def _csv_cells(path: str | Path) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns, and the cells of every row: as many, or a run that was cut short would lose columns."""
+    with open(path, encoding="utf-8", newline="") as file:
+        reader = csv.reader(file)
+        cells: list[list[str]] = []
+        try:
+            names = next(reader, [])
+            for row in reader:
+                if len(row) != len(names):
+                    reason = f"expected {len(names)} cells, one a column, got {len(row)}"
+                    raise RecordError(str(path), reader.line_num, reason)
+                cells.append(row)
+        except UnicodeDecodeError as error:
+            raise RecordError(str(path), 0, f"expected CSV in UTF-8, got {error}") from None
+        except csv.Error as error:
+            raise RecordError(str(path), reader.line_num, f"expected CSV, got {error}") from None
+    if not names:
+        raise RecordError(str(path), 0, "expected a line with the names of columns, got an empty file")
+    return names, cells
 
 
 def _parsed(cells: Sequence[str]) -> list[Any]:
