@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "arrays.hpp"
@@ -25,14 +26,15 @@ class PackingHandle {
   std::vector<py::object> owners;
   PackingView view;
   std::vector<UserTerm> terms;  // of the caller, viewed
-  const float* rows = nullptr;  // of embeddings, (view.n, dimension)
+  bool embedded = false;        // similarities come from embeddings:
+  const float* rows = nullptr;  // (view.n, dimension), or nullptr: on a device
   std::size_t dimension = 0;
   std::optional<std::span<const std::int32_t>> sample;  // of their columns
   bool stores_similarity = false;                       // makes the matrix that they mean
   int threads = 1;
 
   std::size_t size() const { return view.n; }
-  bool is_small() const { return rows == nullptr && view.n <= kSmall; }
+  bool is_small() const { return !embedded && view.n <= kSmall; }
 
   /// Never with the GIL held, unless the problem is small: another thread may be at it, and wait for the GIL.
   std::shared_ptr<const PackingProblem> problem(Control* control) const {
@@ -42,9 +44,15 @@ class PackingHandle {
     Control& watch = control != nullptr ? *control : unwatched;
     auto making = std::make_shared<Making>();
     PackingView complete = view;
-    if (rows != nullptr) {
-      making->embeddings = sample ? std::make_unique<Embeddings>(rows, view.n, dimension, *sample)
-                                  : std::make_unique<Embeddings>(rows, view.n, dimension);
+    if (embedded) {
+      making->embeddings = adopted_;
+      if (!making->embeddings && rows == nullptr) {
+        throw py::value_error("embeddings lie on a CUDA device: solve with backend='cuda', or give a copy of them");
+      }
+      if (!making->embeddings) {
+        making->embeddings = sample ? std::make_shared<const Embeddings>(rows, view.n, dimension, *sample)
+                                    : std::make_shared<const Embeddings>(rows, view.n, dimension);
+      }
       complete.embeddings = making->embeddings.get();
       if (stores_similarity) {
         making->matrix = std::make_unique_for_overwrite<float[]>(view.n * view.n);
@@ -58,8 +66,21 @@ class PackingHandle {
     }
     making->problem.emplace(complete, threads, &watch);
     std::shared_ptr<const PackingProblem> problem(making, &*making->problem);
-    if (!problem->unfinished()) made_ = problem;
+    if (!problem->unfinished()) {
+      made_ = problem;
+      adopted_.reset();
+    }
     return problem;
+  }
+
+  /// Embeddings that were made elsewhere, unless there are some.
+  void adopt(std::unique_ptr<const Embeddings> embeddings) const {
+    const std::lock_guard lock(mutex_);
+    if (!adopted_) adopted_ = std::move(embeddings);
+  }
+  bool has_embeddings() const {
+    const std::lock_guard lock(mutex_);
+    return adopted_ || made_;
   }
 
  private:
@@ -67,12 +88,13 @@ class PackingHandle {
 
   /// A problem with what it views beside the caller's arrays.
   struct Making {
-    std::unique_ptr<Embeddings> embeddings;
+    std::shared_ptr<const Embeddings> embeddings;
     std::unique_ptr<float[]> matrix;
     std::optional<PackingProblem> problem;
   };
 
   mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Embeddings> adopted_;
   mutable std::shared_ptr<const PackingProblem> made_;
 };
 

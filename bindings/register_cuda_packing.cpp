@@ -1,10 +1,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "controlled.hpp"
+#include "embeddings.hpp"
 #include "isinglass/parallel.hpp"
 #include "packing.hpp"
 #include "packing_handle.hpp"
@@ -30,6 +33,19 @@ void register_cuda_packing(py::module_& m) {
       },
       py::arg("problems"), py::arg("plus_max"), py::arg("tight"), py::arg("device"), py::arg("threads"),
       py::arg("time_limit"), py::arg("progress"));
+  m.def(
+      "embed",
+      [](const PackingHandle& handle, std::uintptr_t rows, int device, double time_limit, const py::object& progress) {
+        if (handle.has_embeddings()) return;
+        cuda::EmbeddingRows given{
+            handle.rows, reinterpret_cast<const float*>(rows), handle.size(), handle.dimension, {}};
+        if (handle.sample) given.sample = *handle.sample;
+        controlled(time_limit, progress, [&](Control& control) {
+          if (auto embeddings = cuda::embed(given, device, control)) handle.adopt(std::move(embeddings));
+          return 0;
+        });
+      },
+      py::arg("problem"), py::arg("rows"), py::arg("device"), py::arg("time_limit"), py::arg("progress"));
 }
 
 }  // namespace isinglass

@@ -34,7 +34,7 @@ std::unique_ptr<PackingHandle> make_problem(
     std::int64_t integer_budget, const OptionalArray<double>& relevance, const OptionalArray<float>& similarity,
     const OptionalArray<std::int64_t>& similarity_rows, const OptionalArray<std::int32_t>& similarity_columns,
     const OptionalArray<float>& similarity_values, const OptionalArray<float>& embeddings,
-    const OptionalArray<std::int32_t>& represented, bool store_similarity,
+    std::optional<std::size_t> device_dimension, const OptionalArray<std::int32_t>& represented, bool store_similarity,
     const OptionalArray<std::int64_t>& coverage_rows, const OptionalArray<std::int32_t>& coverage_terms,
     const OptionalArray<double>& term_weights, const OptionalArray<std::int32_t>& groups, std::size_t num_groups,
     const OptionalArray<std::uint8_t>& allowed, const OptionalArray<std::int32_t>& pinned, std::size_t max_items,
@@ -104,6 +104,7 @@ std::unique_ptr<PackingHandle> make_problem(
     }
     keep(embeddings);
     keep(represented);
+    handle->embedded = true;
     handle->rows = embeddings->data();
     handle->dimension = static_cast<std::size_t>(embeddings->shape(1));
     handle->stores_similarity = store_similarity;
@@ -111,6 +112,11 @@ std::unique_ptr<PackingHandle> make_problem(
       handle->sample = vector_view(represented, "represented");
       view.targets = handle->sample->size();
     }
+  }
+  if (device_dimension) {
+    handle->embedded = true;
+    handle->dimension = *device_dimension;
+    handle->stores_similarity = store_similarity;
   }
   if (handle->is_small()) handle->problem(nullptr);
   return handle;
@@ -192,12 +198,12 @@ void register_packing(py::module_& m) {
   py::class_<PackingHandle>(m, "PackingCore")
       .def(py::init(&make_problem), py::kw_only(), strict("costs"), py::arg("budget"), strict("integer_costs"),
            py::arg("integer_budget"), strict("relevance"), strict("similarity"), strict("similarity_rows"),
-           strict("similarity_columns"), strict("similarity_values"), strict("embeddings"), strict("represented"),
-           py::arg("store_similarity"), strict("coverage_rows"), strict("coverage_terms"), strict("term_weights"),
-           strict("groups"), py::arg("num_groups"), strict("allowed"), strict("pinned"), py::arg("max_items"),
-           py::arg("relevance_weight"), py::arg("coverage_weight"), py::arg("representation_weight"),
-           py::arg("diversity_weight"), py::arg("facility_location_weight"), py::arg("saturation"),
-           py::arg("unit_normalisation"), py::arg("terms"), py::arg("threads"))
+           strict("similarity_columns"), strict("similarity_values"), strict("embeddings"), py::arg("device_dimension"),
+           strict("represented"), py::arg("store_similarity"), strict("coverage_rows"), strict("coverage_terms"),
+           strict("term_weights"), strict("groups"), py::arg("num_groups"), strict("allowed"), strict("pinned"),
+           py::arg("max_items"), py::arg("relevance_weight"), py::arg("coverage_weight"),
+           py::arg("representation_weight"), py::arg("diversity_weight"), py::arg("facility_location_weight"),
+           py::arg("saturation"), py::arg("unit_normalisation"), py::arg("terms"), py::arg("threads"))
       .def_property_readonly("eligible",
                              [](const PackingHandle& self) {
                                const std::vector<std::uint8_t> eligible = with_problem(

@@ -70,6 +70,9 @@ void launch(Stream* stream, const Kernel& kernel, const Shape& shape, const void
 /// Returns the seconds that kernels ran since the last wait.
 double wait(Stream* stream);
 
+/// Waits for all that is under way on a device, on anyone's stream: then arrays of others may be read.
+void settle(int device);
+
 /// After a failure: true when the device had lost what this process held there, all of it; then the next call starts
 /// anew.
 bool recover(int device) noexcept;

@@ -178,6 +178,11 @@ double wait(Stream* stream) {
   return seconds;
 }
 
+void settle(int device) {
+  use(device);
+  check(cudaDeviceSynchronize(), device, "waiting for the work of others");
+}
+
 bool recover(int device) noexcept {
   cudaGetLastError();
   if (cudaSetDevice(device) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess) return false;

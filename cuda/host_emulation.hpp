@@ -140,4 +140,6 @@ ISINGLASS_DEVICE std::int32_t dot2(std::uint32_t row, std::uint32_t factors, std
   return sum;
 }
 
+ISINGLASS_DEVICE float fused_multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
 }  // namespace isinglass::cuda

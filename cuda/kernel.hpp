@@ -85,6 +85,9 @@ ISINGLASS_DEVICE std::int32_t dot2(std::uint32_t row, std::uint32_t factors, std
   return __dp2a_lo(static_cast<int>(row), static_cast<int>(factors), sum);
 }
 
+/// a * b + c, rounded once: where one rounding is part of the definition (elsewhere contraction is off).
+ISINGLASS_DEVICE float fused_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+
 }  // namespace isinglass::cuda
 
 #else

@@ -94,6 +94,9 @@ void refuse(std::size_t index, const std::string& what) {
 Plan plan_of(const PackingProblem& problem, std::size_t index, std::size_t shared_bytes) {
   const PackingView& view = problem.view();
   if (view.n > kMostItems) refuse(index, "of at most 1024 items, got " + std::to_string(view.n));
+  if (!view.terms.empty()) {
+    refuse(index, "without terms of the caller's own, got " + std::to_string(view.terms.size()));
+  }
   if (!view.sparse_similarity.row_start.empty() &&
       (problem.representation_scale() > 0 || problem.facility_scale() > 0)) {
     refuse(index, "with a dense similarity or embeddings, got a sparse similarity");

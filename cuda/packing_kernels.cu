@@ -361,14 +361,15 @@ class Run {
     const double slack = q_.slack / q_.cheapest;
     double reached = 0;
     for (unsigned steps = q_.n <= kFlat ? 1 : q_.n;; steps *= 2) {
-      for (unsigned k = 0; k < steps; ++k) {
+      bool last = false;
+      for (unsigned k = 0; k < steps && !last; ++k) {
         const Largest first = top();
         if (first.value == kAbsent) return kNone;
         const bool was_fresh = fresh(first.index);
         if (!keep_if_fresh(first.index, was_fresh)) continue;
         const double now = from_owner(queue_, first.index);
         reached = now > reached ? now : reached;
-        if (was_fresh) break;
+        last = was_fresh;
       }
       if (reached == 0) continue;
       const double least = reached - slack > 0 ? reached - slack : 0;
@@ -383,7 +384,7 @@ class Run {
       rivals = warp_sum(rivals);
       stale = warp_sum(stale);
       if (rivals > 1) {
-        if (stale > kTogether) continue;
+        if (stale > kTogether && !last) continue;
         refresh_wanted();
         for_own([&](unsigned i) {
           if ((flags_[i] & kRival) == 0) return;

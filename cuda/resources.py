@@ -35,6 +35,8 @@ ALLOWED: tuple[tuple[str, Use], ...] = (
     ("sparse_", Use(64, 64, 16, 0)),
     ("evidence_", Use(80, 192, 32, 0)),
     ("packing_greedy", Use(176, 128, 1792, 0)),  # one warp a query: registers are not what limits it
+    ("row_sums", Use(184, 0, 0, 0)),  # 64 sums of a thread, and the next chunk on its way
+    ("unit_rows", Use(40, 0, 0, 0)),
     ("", Use(128, 128, 256, 0)),
 )
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "isinglass/cosine_kernels.hpp"
 #include "isinglass/packing_kernels.hpp"
@@ -12,7 +13,6 @@ namespace isinglass {
 namespace {
 
 constexpr std::size_t kTile = Embeddings::kPanel * Embeddings::kPanel;
-constexpr std::size_t kItemsOfSum = 16384;  // of a sample's columns, that are summed together
 
 void accumulate(const float* tile, double* lanes) { packing_kernels().accumulate(tile, 1.0, lanes, kTile); }
 
@@ -53,6 +53,16 @@ Embeddings::Embeddings(const float* rows, std::size_t n, std::size_t d, std::spa
       self_(padded(sample.size()), 0.0f) {
   place(rows);
 }
+
+Embeddings::Embeddings(Parts parts)
+    : n_(parts.n),
+      d_(parts.d),
+      num_columns_(parts.sample.empty() ? parts.n : parts.sample.size()),
+      rows_(parts.sample.empty() ? nullptr : parts.rows),
+      sample_(std::move(parts.sample)),
+      panels_(std::move(parts.panels)),
+      self_(std::move(parts.self)),
+      known_sums_(std::move(parts.sums)) {}
 
 /// Fills the panels.
 void Embeddings::place(const float* rows) {
@@ -214,6 +224,7 @@ void Embeddings::matrix(float* out, int threads, Control& control) const {
 }
 
 Embeddings::Sums Embeddings::sums(int threads, Control& control) const {
+  if (known_sums_) return *known_sums_;
   if (sampled()) return sums_of_sample(threads, control);
   return {sums_of_all(threads, control), {}};
 }

@@ -31,6 +31,7 @@ class PackingCore:
         similarity_columns: NDArray[np.int32] | None,
         similarity_values: NDArray[np.float32] | None,
         embeddings: NDArray[np.float32] | None,
+        device_dimension: int | None,
         represented: NDArray[np.int32] | None,
         store_similarity: bool,
         coverage_rows: NDArray[np.int64] | None,

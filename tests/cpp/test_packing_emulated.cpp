@@ -142,6 +142,7 @@ std::vector<Recipe> recipes() {
       {.n = 20, .representation = 0, .diversity = 0},
       {.n = 20, .coverage = 0, .relevance = 0},
       {.n = 40, .budget_share = 0.7, .terms = 70},
+      {.n = 80, .representation = 0, .diversity = 0, .coverage = 0, .ties = true},  // many tie
       {.n = 270, .budget_share = 0.03},
       {.n = 64, .budget_share = 0.4, .representation = 4},
       {.n = 23, .facility = 0.3, .dimension = 5},

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,13 +16,28 @@ namespace isinglass {
 /// are all items, or a sample of them.
 class Embeddings {
  public:
-  static constexpr std::size_t kPanel = 16;  // columns
+  static constexpr std::size_t kPanel = 16;          // columns
+  static constexpr std::size_t kItemsOfSum = 16384;  // of a sample's columns, that are summed together
 
   /// Copies and scales the rows; `rows` may be changed afterwards.
   Embeddings(const float* rows, std::size_t n, std::size_t d);
   /// Columns are the items of `sample`, ascending. Only their rows are copied: `rows` is read whenever another one is
   /// asked for.
   Embeddings(const float* rows, std::size_t n, std::size_t d, std::span<const std::int32_t> sample);
+
+  struct Sums {
+    std::vector<double> rows;     // of each item, over the columns
+    std::vector<double> columns;  // of each column, over the items; empty where columns are all items: the same
+  };
+  /// What the constructors work out, worked out elsewhere, on a device.
+  struct Parts {
+    const float* rows;  // of a sample, else not looked at
+    std::size_t n, d;
+    std::vector<std::int32_t> sample;  // or empty
+    std::vector<float> panels, self;
+    Sums sums;
+  };
+  explicit Embeddings(Parts parts);
 
   std::size_t size() const { return n_; }
   std::size_t dimension() const { return d_; }
@@ -47,10 +63,6 @@ class Embeddings {
   /// The matrix (n, n) of all columns.
   void matrix(float* out, int threads, Control& control) const;
 
-  struct Sums {
-    std::vector<double> rows;     // of each item, over the columns
-    std::vector<double> columns;  // of each column, over the items; empty where columns are all items: the same
-  };
   /// Sums of rows in 16 lanes, like those of a stored row; of a sample's columns in 16 lanes of each 16,384 items. Half
   /// of the matrix, by tiles, serves all columns; with more than two threads the whole of it, split by rows. Undefined
   /// once `control` has stopped.
@@ -73,6 +85,7 @@ class Embeddings {
   std::vector<std::int32_t> sample_;
   std::vector<float> panels_;  // entry k of column c of panel p at [(p d + k) 16 + c]
   std::vector<float> self_;
+  std::optional<Sums> known_sums_;
 };
 
 }  // namespace isinglass

@@ -1,14 +1,56 @@
-"""Packing on a device: one batch, the answers of `cpu` bit for bit."""
+"""Packing on a device, with the answers of `cpu` bit for bit.
+
+Pools of up to 1,024 items are packed there, a batch at once. Of larger ones that come from embeddings the device scales
+the rows and forms all their sums, which is nearly all of the work; the few picks are then made on the host.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
+from isinglass import _core
 from isinglass.backends import BackendError, Plan, Request, available_cores, cuda
-from isinglass.backends.native import PackingBatch
+from isinglass.backends.native import PackingBatch, PackingResult
+from isinglass.backends.native_qubo import Where
+from isinglass.problems.device import DeviceArray
 from isinglass.problems.packing import PackingProblem
 from isinglass.result import Result, Results
+
+_MOST_ITEMS = 1024  # of one problem of a batch
+_PRODUCTS_THAT_PAY = 1 << 28  # of entries of embeddings: below, the host has them before the device has begun
+
+
+def _embed(problem: PackingProblem, device: int, request: Request) -> None:
+    """Unit rows and sums by the device, where the problem asks for them and it pays."""
+    if (embeddings := problem.embeddings) is None or not problem.uses_embeddings:
+        return
+    pointer = embeddings.pointer if isinstance(embeddings, DeviceArray) else 0
+    n, d = embeddings.shape
+    if pointer or n * problem.num_represented * d >= _PRODUCTS_THAT_PAY:
+        core = problem.core(request.memory_limit, request.threads)
+        cuda.native().embed(core, pointer, device, request.time_limit, request.progress)
+
+
+def _large(problem: PackingProblem, plan: Plan, request: Request, device: int, where: Where) -> Result:
+    begin = time.monotonic()
+    _embed(problem, device, request)
+    answer: Result = _core.pack(
+        PackingResult,
+        problem,
+        plan,
+        request,
+        problem.core(request.memory_limit, request.threads),
+        plan.method == "greedy_plus_max",
+        request.tight,
+        max(0.0, request.time_limit - (time.monotonic() - begin)),
+        request.progress,
+        False,
+        1,
+    )
+    answer.__dict__.update(_device=where.device, _instruction_set=where.instruction_set)
+    return answer
 
 
 def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Sequence[Request]) -> Results:
@@ -18,6 +60,10 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
         raise BackendError("backend 'cuda' cannot call terms of the caller: their code is for the CPU")
     first = requests[0]
     native, (device, where) = cuda.native(), cuda.device_of(plan)
+    if any(len(problem) > _MOST_ITEMS and problem.uses_embeddings for problem in problems):
+        return Results([_alone(problem, plan, first, device, where) for problem in problems])
+    for problem in problems:
+        _embed(problem, device, first)
     batch = native.pack_many(
         [problem.core(first.memory_limit, first.threads) for problem in problems],
         plan.method == "greedy_plus_max",
@@ -28,6 +74,12 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
         first.progress,
     )
     return PackingBatch(problems, batch, plan, first, *where)
+
+
+def _alone(problem: PackingProblem, plan: Plan, request: Request, device: int, where: Where) -> Result:
+    if len(problem) > _MOST_ITEMS and problem.uses_embeddings:
+        return _large(problem, plan, request, device, where)
+    return _greedy(problem, plan, request)
 
 
 def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isinglass import _core
 from isinglass.problems import gate
+from isinglass.problems.device import DeviceArray, device_matrix, on_device
 from isinglass.problems.gate import Floats
 from isinglass.problems.term import Term
 
@@ -186,9 +187,14 @@ def _similarity(value: object, n: int) -> NDArray[np.float32] | Csr | None:
     return _sparse_similarity(value, n) if _is_sparse(value) else _dense_similarity(value, n)
 
 
-def _embeddings(value: ArrayLike | None, n: int) -> NDArray[Any] | None:
+def _embeddings(value: Any, n: int) -> NDArray[Any] | DeviceArray | None:
     if value is None:
         return None
+    if on_device(value):
+        matrix = device_matrix("embeddings", value)
+        if len(matrix) != n:
+            raise ValueError(f"embeddings must have {n} rows, got shape {matrix.shape}")
+        return matrix
     array = gate.numeric_array("embeddings", value, ndim=2)
     if array.shape[0] != n:
         raise ValueError(f"embeddings must have {n} rows, got shape {array.shape}")
@@ -309,7 +315,8 @@ class PackingProblem:
         read-only. Sparse: anything with `tocsr()` or CSR's `indptr`, `indices`, `data`, `shape`.
     embeddings : array_like of float, shape (n, d), optional
         Instead of `similarity`: max(0, cosine) of the rows, in float32. Large pools never form the (n, n) matrix. A
-        memory map that is opened for reading is not copied.
+        memory map that is opened for reading is not copied. A float32 array on a CUDA device (CuPy, PyTorch: by
+        `__cuda_array_interface__` or DLPack) is read where it lies, by `backend="cuda"` alone.
     coverage : array_like of 0/1, shape (n, t), or sparse matrix, optional
         Which of t terms each item covers.
     coverage_weights : array_like of float, shape (t,), optional
@@ -354,7 +361,7 @@ class PackingProblem:
     budget: int | float
     relevance: Floats | None
     similarity: NDArray[np.float32] | Csr | None
-    embeddings: NDArray[Any] | None
+    embeddings: NDArray[Any] | DeviceArray | None
     coverage: Csr | None
     coverage_weights: Floats | None
     groups: NDArray[np.int32] | None
@@ -505,7 +512,7 @@ class PackingProblem:
         """Items that representation and facility location sum over, ascending; None: all."""
         n = len(self)
         count = self.represented or (n if n <= _REPRESENTED_WHOLLY else _SAMPLE)
-        if count >= n or not self._uses_embeddings:
+        if count >= n or not self.uses_embeddings:
             return None
         lowest = np.argpartition(_hashes(n), count)[:count]
         items = np.sort(lowest).astype(np.int32)
@@ -515,10 +522,11 @@ class PackingProblem:
     @property
     def _stores_similarity(self) -> bool:
         """Whether a solve makes the matrix that `embeddings` mean; else gains compute what they need of it."""
-        return self._uses_embeddings and len(self) <= _STORED_SIMILARITY and self.represented_items is None
+        return self.uses_embeddings and len(self) <= _STORED_SIMILARITY and self.represented_items is None
 
     @property
-    def _uses_embeddings(self) -> bool:
+    def uses_embeddings(self) -> bool:
+        """Whether a term that is on looks at `embeddings`."""
         return self.embeddings is not None and ("representation" in self.terms or "facility_location" in self.terms)
 
     @property
@@ -542,10 +550,12 @@ class PackingProblem:
     @property
     def working_bytes(self) -> int:
         """Bytes that a solve allocates for `embeddings`: their similarity matrix, or scaled copies and sums."""
-        if self.embeddings is None or not self._uses_embeddings:
+        if self.embeddings is None or not self.uses_embeddings:
             return 0
         n, d = map(int, self.embeddings.shape)
-        copied = 0 if self.embeddings.dtype == np.float32 and self.embeddings.flags.c_contiguous else 4 * n * d
+        rows = self.embeddings
+        in_place = isinstance(rows, DeviceArray) or (rows.dtype == np.float32 and rows.flags.c_contiguous)
+        copied = 0 if in_place else 4 * n * d
         if (sample := self.represented_items) is not None:
             m = sample.size
             return copied + 4 * m * d + _core.bytes_of_sample_sums(n, m) + _WORKING_BYTES_PER_ITEM * (n + 8 * m)
@@ -586,7 +596,16 @@ class PackingProblem:
         exact = self._exact_costs
         similarity = self.similarity if isinstance(self.similarity, np.ndarray) else None
         sparse = self.similarity if isinstance(self.similarity, Csr) else None
-        embeddings = np.ascontiguousarray(self.embeddings, dtype=np.float32) if self._uses_embeddings else None
+        embeddings = dimension = None
+        if self.uses_embeddings and isinstance(self.embeddings, DeviceArray):
+            if self.represented_items is not None:
+                raise ValueError(
+                    f"embeddings on a device are represented wholly: give represented={len(self)}, got "
+                    f"{self.num_represented}, or a copy of them on the host"
+                )
+            dimension = self.embeddings.shape[1]
+        elif self.uses_embeddings:
+            embeddings = np.ascontiguousarray(self.embeddings, dtype=np.float32)
         weights = self.weights
         return _core.PackingCore(
             costs=self.costs,
@@ -599,6 +618,7 @@ class PackingProblem:
             similarity_columns=sparse.column if sparse else None,
             similarity_values=sparse.value if sparse else None,
             embeddings=embeddings,
+            device_dimension=dimension,
             represented=self.represented_items,
             store_similarity=self._stores_similarity,
             coverage_rows=self.coverage.row_start if self.coverage else None,

@@ -1,0 +1,26 @@
+// Embeddings that are scaled and summed on a device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "isinglass/control.hpp"
+#include "isinglass/embeddings.hpp"
+
+namespace isinglass::cuda {
+
+/// Rows of embeddings, (n, d) in C order.
+struct EmbeddingRows {
+  const float* host = nullptr;
+  const float* device = nullptr;  // where they lie on the device instead: read in place
+  std::size_t n = 0, d = 0;
+  std::span<const std::int32_t> sample;  // as of Embeddings, or empty; `host` stays in use then
+};
+
+/// The same Embeddings as the constructor makes, bit for bit, with the sums that `sums` gives: unit rows and all n^2
+/// products are the device's, by tiles that are never stored. Returns nullptr once `control` has stopped. Throws
+/// std::invalid_argument for a row that is not finite.
+std::unique_ptr<Embeddings> embed(const EmbeddingRows& rows, int device, Control& control);
+
+}  // namespace isinglass::cuda

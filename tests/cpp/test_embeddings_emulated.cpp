@@ -1,0 +1,96 @@
+// Kernel logic tests of embeddings on host emulation: unit rows and sums of rows are those of the CPU, bit for bit.
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "check.hpp"
+#include "embeddings.hpp"
+#include "emulated.hpp"
+#include "isinglass/control.hpp"
+#include "isinglass/random.hpp"
+
+namespace isinglass::cuda {
+namespace {
+
+constexpr double kForever = std::numeric_limits<double>::infinity();
+
+std::vector<float> random_rows(std::size_t n, std::size_t d) {
+  std::vector<float> rows(n * d);
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    rows[k] = static_cast<float>(random_bits(n, d, 0, static_cast<std::uint32_t>(k))) * 0x1p-32f - 0.4f;
+  }
+  for (std::size_t k = 0; k < d; ++k) rows[n / 2 * d + k] = 0;  // without a direction
+  return rows;
+}
+
+std::vector<std::uint64_t> bits_of(const Embeddings& embeddings, Control& control) {
+  std::vector<std::uint64_t> bits;
+  const Embeddings::Sums sums = embeddings.sums(1, control);
+  for (double x : sums.rows) bits.push_back(std::bit_cast<std::uint64_t>(x));
+  for (double x : sums.columns) bits.push_back(std::bit_cast<std::uint64_t>(x));
+  std::vector<float> row(embeddings.num_panels() * Embeddings::kPanel);
+  for (std::size_t i : {std::size_t{0}, embeddings.size() / 2, embeddings.size() - 1}) {
+    embeddings.row(i, row.data());
+    for (float x : row) bits.push_back(std::bit_cast<std::uint32_t>(x));
+  }
+  return bits;
+}
+
+struct Size {
+  std::size_t n, d, sample;
+  bool on_device;
+};
+
+/// How many sizes differ between the device and the CPU.
+std::size_t differing(std::initializer_list<Size> sizes) {
+  std::size_t count = 0;
+  for (const Size& size : sizes) {
+    const std::vector<float> rows = random_rows(size.n, size.d);
+    std::vector<std::int32_t> sample;
+    for (std::size_t k = 0; k < size.sample; ++k) sample.push_back(static_cast<std::int32_t>(k * size.n / size.sample));
+    Control control(kForever);
+    EmbeddingRows given{rows.data(), nullptr, size.n, size.d, sample};
+    if (size.on_device) given.device = rows.data();  // memory of an emulated device is the host's
+    const std::unique_ptr<Embeddings> found = embed(given, 0, control);
+    const Embeddings wanted =
+        sample.empty() ? Embeddings(rows.data(), size.n, size.d) : Embeddings(rows.data(), size.n, size.d, sample);
+    if (bits_of(*found, control) == bits_of(wanted, control)) continue;
+    std::cerr << "n = " << size.n << ", d = " << size.d << ", sample of " << size.sample << " differs\n";
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST(emulated_embeddings_equal_those_of_the_cpu) {
+  CHECK(differing({{1, 1, 0, false},
+                   {5, 3, 0, false},
+                   {127, 16, 0, false},
+                   {129, 17, 0, true},
+                   {300, 33, 0, false},
+                   {200, 9, 30, false},
+                   {16384 + 140, 2, 20, true}}) == 0);
+}
+
+TEST(emulated_embeddings_in_any_order) {
+  check_in_any_order([] { return differing({{140, 18, 0, false}, {150, 5, 17, false}}); }, std::size_t{0});
+}
+
+TEST(emulated_embeddings_need_every_barrier) {
+  CHECK(check_every_barrier([] { return differing({{140, 50, 0, false}}); }, std::size_t{0}) == 2);
+}
+
+TEST(emulated_embeddings_refuse_what_is_not_finite) {
+  std::vector<float> rows = random_rows(40, 4);
+  rows[4 * 33 + 1] = std::numeric_limits<float>::infinity();
+  Control control(kForever);
+  CHECK_THROWS(embed({rows.data(), nullptr, 40, 4, {}}, 0, control), std::invalid_argument);
+  Control over(0);
+  rows[4 * 33 + 1] = 1;
+  CHECK(embed({rows.data(), nullptr, 40, 4, {}}, 0, over) != nullptr);  // one slice: it is not waited for
+}
+
+}  // namespace isinglass::cuda
