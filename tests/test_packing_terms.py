@@ -146,10 +146,28 @@ def test_gains_that_are_no_numbers_are_refused():
         ig.solve_many([p, p], threads=2)
 
 
+def test_items_that_are_no_integers_are_refused_not_cut():
+    term = from_python(lambda item, selected: 1.0)
+    assert (term.gain(np.int64(1), [0]), term.value(np.array([2, 0]))) == (1.0, 2.0)
+    for call, fault in (
+        (lambda: term.gain(0.0, []), r"item must be an integer, got 0\.0"),
+        (lambda: term.gain(0, [1, 1.7]), r"selected\[1\] must be an integer, got 1\.7"),
+        (lambda: term.value([True]), r"selection\[0\] must be an integer, got True"),
+    ):
+        with pytest.raises(ValueError, match=fault):
+            call()
+
+
 def test_what_is_refused():
     good = GAIN(lambda item, selected, size, data: 1.0)
     for function, message in (
         (ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1), "function must be double gain"),
+        (
+            ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_double)(
+                lambda item, selected, size, data: 1.0
+            ),
+            "function must be double gain",
+        ),
         ("gain", "function must be a function, a numba cfunc or an address, got str"),
         (0, "function must be the address of double gain"),
     ):

@@ -16,6 +16,7 @@ _GAIN = ctypes.CFUNCTYPE(
     ctypes.c_double, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64, ctypes.c_void_p
 )
 _FUNCTION: Any = _GAIN.__base__  # of every function of ctypes
+_POINTER: Any = ctypes.POINTER(ctypes.c_int64).__base__  # of every pointer of ctypes
 _SHAPE = "double gain(int64 item, int64 *selected, int64 size, void *data)"
 _MOST_SELECTED = 12  # items in the sets that `check` draws
 _CLOSE = 1e-9  # relative: what rounding may change in a gain
@@ -126,7 +127,8 @@ class Term:
 
     def gain(self, item: int, selected: Sequence[int]) -> float:
         """What adding `item` to `selected` is worth, without the weight."""
-        chosen = np.asarray(selected, dtype=np.int64).reshape(-1)
+        item = gate.integer("item", item, low=0)
+        chosen = np.array([gate.integer(f"selected[{k}]", other, low=0) for k, other in enumerate(selected)], np.int64)
         pointer = chosen.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
         value = float(self.__dict__["_call"](item, pointer, chosen.size, self.data_address))
         if not np.isfinite(value):
@@ -136,7 +138,7 @@ class Term:
 
     def value(self, selection: Sequence[int]) -> float:
         """The value of a set without the weight: its gains, items ascending."""
-        items = sorted(int(item) for item in selection)
+        items = sorted(gate.integer(f"selection[{k}]", item, low=0) for k, item in enumerate(selection))
         return float(sum(self.gain(item, items[:k]) for k, item in enumerate(items)))
 
     def verify(self, n: int, samples: int = 1000, seed: int = 0) -> None:
@@ -184,7 +186,12 @@ def _callable(function: Any) -> Any:
     if not isinstance(made, _FUNCTION):
         raise TypeError(f"function must be a function, a numba cfunc or an address, got {type(function).__name__}")
     arguments: Any = made.argtypes or ()
-    if made.restype is not ctypes.c_double or len(arguments) != 4 or {arguments[0], arguments[2]} != {ctypes.c_int64}:
+    if (
+        made.restype is not ctypes.c_double
+        or len(arguments) != 4
+        or {arguments[0], arguments[2]} != {ctypes.c_int64}
+        or not all(issubclass(kind, (ctypes.c_void_p, _POINTER)) for kind in (arguments[1], arguments[3]))
+    ):
         raise TypeError(f"function must be {_SHAPE}, got {made.restype} of {arguments}")
     kept = _GAIN(ctypes.cast(made, ctypes.c_void_p).value or 0)
     kept.keeps = function  # type: ignore[attr-defined] # the code lives as long as its owner
