@@ -10,6 +10,7 @@
 #include "arrays.hpp"
 #include "controlled.hpp"
 #include "large_anneal.hpp"
+#include "large_tabu.hpp"
 #include "large_temper.hpp"
 #include "memetic.hpp"
 #include "qubo_batch.hpp"
@@ -39,6 +40,7 @@ bool is_sparse(const Qubo& qubo) {
 void register_cuda_search(py::module_& m) {
   m.attr("most_small") = cuda::kMostSmall;
   m.attr("most_large") = cuda::kMostLarge;
+  m.attr("most_large_tabu") = cuda::kMostLargeTabu;
   m.attr("most_pool_size") = cuda::kMostPoolSize;
 
   m.def(
@@ -138,6 +140,35 @@ void register_cuda_search(py::module_& m) {
       py::arg("qubo"), py::arg("num_reads"), py::arg("num_sweeps"), py::arg("beta_range"), py::arg("linear"),
       strict("betas"), py::arg("quench"), py::arg("seed"), py::arg("threads"), strict("initial_states"),
       py::arg("target_energy"), py::arg("time_limit"), py::arg("progress"), py::arg("placement"));
+
+  m.def(
+      "tabu_large",
+      [](QuboHandle& handle, std::size_t num_reads, std::uint64_t patience, std::uint64_t max_moves,
+         std::optional<std::uint32_t> tenure, std::uint64_t seed, int threads,
+         const OptionalArray<std::uint8_t>& initial_states, std::optional<double> target_energy, bool trace,
+         bool until_stopped, double time_limit, const py::object& progress, const Placement& placement) {
+        cuda::check_device(placement.device);
+        TabuOptions options;
+        options.num_reads = num_reads;
+        options.patience = patience;
+        options.max_moves = max_moves;
+        options.tenure = tenure_of(*handle.qubo, tenure);
+        options.seed = seed;
+        options.threads = threads;
+        options.initial_states = checked_states(initial_states, num_reads, handle.qubo->size());
+        options.target_energy = target_energy;
+        options.trace = trace;
+        options.until_stopped = until_stopped;
+        return controlled(time_limit, progress, [&](Control& control) {
+          Walked walked;
+          walked.reads = cuda::large_tabu(*handle.qubo, options, placement, control);
+          walked.layout = "blocks";
+          return walked;
+        });
+      },
+      py::arg("qubo"), py::arg("num_reads"), py::arg("patience"), py::arg("max_moves"), py::arg("tenure"),
+      py::arg("seed"), py::arg("threads"), strict("initial_states"), py::arg("target_energy"), py::arg("trace"),
+      py::arg("until_stopped"), py::arg("time_limit"), py::arg("progress"), py::arg("placement"));
 
   m.def(
       "temper_large",

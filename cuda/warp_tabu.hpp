@@ -1,23 +1,10 @@
 // One-flip tabu search of a warp, move by move as cpp/src/kernels/tabu_kernels.cpp makes it.
 #pragma once
 
+#include "tabu_rules.hpp"
 #include "warp_costs.hpp"
 
 namespace isinglass::cuda {
-
-/// What a search is told. Of the draws of the tenures, `keys` is the key.
-struct TabuRules {
-  std::uint64_t patience;
-  std::uint64_t max_moves;
-  std::int64_t target;
-  std::uint32_t tenure, spread;
-};
-
-/// Where a search stands between two launches, apart from its state, its best one and its holds.
-struct TabuProgress {
-  std::int64_t energy, best_energy;
-  std::uint64_t moves, since;
-};
 
 template <class Row, unsigned kSlots>
 class WarpTabu {

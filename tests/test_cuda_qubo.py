@@ -107,9 +107,9 @@ def test_emulated_refuses_by_name(emulated: ModuleType) -> None:
     with pytest.raises(BackendError, match=r"device must be in 0\.\.1, got 2"):
         ig.solve(dense(5), "anneal", "cuda", device=2)
     with pytest.raises(ValueError, match="backend 'cuda' takes models of at most 256 variables, got 257"):
-        ig.solve(dense(257), "tabu", "cuda")
+        ig.solve(dense(257), "memetic", "cuda")
     with pytest.raises(ValueError, match="got 300 for problem 1"):
-        ig.solve_many([dense(5), dense(300)], "tabu", "cuda")
+        ig.solve_many([dense(5), dense(300)], "memetic", "cuda")
     with pytest.raises(BackendError, match="backend 'cuda' has no method 'descent', it offers"):
         ig.solve(dense(5), "descent", "cuda")
 

@@ -111,7 +111,7 @@ def test_search_emulated_refuses_by_name(emulated: ModuleType) -> None:
     with pytest.raises(BackendError, match="takes a pool_size of at most 256, got 300"):
         ig.solve(dense(5), "memetic", "cuda", pool_size=300)
     with pytest.raises(BackendError, match="at most 256 variables, got 300 for problem 1"):
-        ig.solve_many([dense(5), dense(300)], "tabu", "cuda")
+        ig.solve_many([dense(5), dense(300)], "memetic", "cuda")
 
 
 LARGE: dict[str, Any] = {"seed": 5, "num_reads": 3, "num_sweeps": 4, "beta_range": (0.01, 0.5)}
@@ -137,4 +137,13 @@ def test_large_temper_emulated_equals_cpu(emulated: ModuleType) -> None:
     assert same_search(found, expected)
     assert all(np.array_equal(found.provenance[k], expected.provenance[k]) for k in ("betas", "swap_rates"))
     mixed = ig.solve_many([dense(9), qubo], "temper", "cuda", **options)
+    assert same_search(mixed[1], found)
+
+
+def test_large_tabu_emulated_equals_cpu(emulated: ModuleType) -> None:
+    qubo = dense(260, 1)
+    options = {**TABU, "patience": 20}
+    found, expected = (ig.solve(qubo, "tabu", backend, **options) for backend in ("cuda", "cpu"))
+    assert same_search(found, expected)
+    mixed = ig.solve_many([dense(9), qubo], "tabu", "cuda", **options)
     assert same_search(mixed[1], found)

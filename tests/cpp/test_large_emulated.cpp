@@ -7,6 +7,7 @@
 #include "emulated.hpp"
 #include "isinglass/schedule.hpp"
 #include "large_anneal.hpp"
+#include "large_tabu.hpp"
 #include "large_temper.hpp"
 #include "model.hpp"
 #include "sparse_anneal.hpp"
@@ -116,6 +117,36 @@ TEST(emulated_large_temper_equals_the_cpu) {
       CHECK(found.ladder == expected.ladder && found.swap_rates == expected.swap_rates);
     }
   }
+}
+
+TEST(emulated_large_tabu_equals_the_cpu) {
+  for (std::int64_t largest : {9, 300, 70000}) {
+    for (std::size_t n : {1U, 15U, 33U, 100U, 530U}) {
+      const Model model(n, largest);
+      const std::vector<std::uint8_t> states = some_states(2 * n);
+      TabuOptions options;
+      options.num_reads = n > 200 ? 1 : 2;
+      options.patience = n > 200 ? 20 : 60;
+      options.max_moves = 300;
+      options.tenure = n == 33 ? Tenure{60, 5} : default_tenure(n);
+      options.seed = 5 + n;
+      options.trace = true;
+      if (n == 100) options.initial_states = states.data();
+      Control control(kNoLimit), other(kNoLimit);
+      check_equal(large_tabu(model.qubo, options, {.slice = 16}, other), tabu(model.qubo, options, control));
+    }
+  }
+}
+
+TEST(emulated_large_tabu_in_any_order) {
+  const Model model(600, 9, 7);  // two warps
+  TabuOptions options;
+  options.patience = options.max_moves = 40;
+  options.tenure = default_tenure(600);
+  Control control(kNoLimit), other(kNoLimit);
+  const Reads expected = tabu(model.qubo, options, control);
+  const auto run = [&] { return large_tabu(model.qubo, options, {.slice = 16}, other).states; };
+  check_in_any_order(run, expected.states);
 }
 
 }  // namespace isinglass::cuda

@@ -1,4 +1,4 @@
-"""Tabu and memetic search of small QUBOs on a device: batches, the samples of `cpu` bit for bit."""
+"""Tabu and memetic search on a device: batches of small QUBOs, tabu of a large one; the samples are those of `cpu`."""
 
 from __future__ import annotations
 
@@ -36,21 +36,15 @@ def _tabu_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]
     if not problems:
         return []
     native, placement, where = cuda.placed(plan)
-    check_sizes(problems, native.most_small)
+    check_sizes(problems, native.most_large_tabu)
     options, first = plan.options, requests[0]
     starts = [start_states(problem, options["initial_states"], options["num_reads"]) for problem in problems]
     images = [image_of(problem, options["bits"]) for problem in problems]
     seeds = _seeds(requests)
     patience = [patience_of(problem, options) for problem in problems]
-    found = native.tabu_many(
-        [image.core for image in images],
-        [num_reads for _, num_reads in starts],
-        patience,
-        MOST_MOVES if options["max_moves"] is None else options["max_moves"],
-        options["tenure"],
-        seeds,
-        first.threads or available_cores(),
-        [states for states, _ in starts],
+    max_moves = MOST_MOVES if options["max_moves"] is None else options["max_moves"]
+    threads = first.threads or available_cores()
+    asked = (
         options["target_energy"],
         options["trace"],
         # In a batch the time limit is of the whole call: each problem ends by its own counters.
@@ -59,6 +53,36 @@ def _tabu_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]
         first.progress,
         placement,
     )
+    small = [index for index, problem in enumerate(problems) if len(problem) <= native.most_small]
+    walks: dict[int, Any] = {}
+    if small:
+        walked = native.tabu_many(
+            [images[index].core for index in small],
+            [starts[index][1] for index in small],
+            [patience[index] for index in small],
+            max_moves,
+            options["tenure"],
+            [seeds[index] for index in small],
+            threads,
+            [starts[index][0] for index in small],
+            *asked,
+        )
+        walks = dict(zip(small, walked, strict=True))
+    for index in range(len(problems)):
+        if index not in walks:
+            states, num_reads = starts[index]
+            walks[index] = native.tabu_large(
+                images[index].core,
+                num_reads,
+                patience[index],
+                max_moves,
+                options["tenure"],
+                seeds[index],
+                threads,
+                states,
+                *asked,
+            )
+    found = [walks[index] for index in range(len(problems))]
     return [
         walked_result(
             problem, walked, image, plan, {"seed": seed, "num_reads": num_reads, "patience": moves}, where=where
