@@ -309,6 +309,13 @@ def test_bad_configurations_are_named(config, extra, message):
         read_experiment(config(extra, retrievers=False))
 
 
+@pytest.mark.parametrize(("named", "where"), [({}, ""), ({"budget": 60}, ", budget 60")])
+def test_two_answers_for_one_row_are_named(named, where):
+    record = {"question": "lake", "prediction": "x", **named}
+    with pytest.raises(ValueError, match=f"expected one answer for question 'lake', reader 'reader'{where}, got two"):
+        Answers([record, record])
+
+
 def test_bad_retrievers_and_answers_are_named(config, tmp_path):
     path = config(retrievers=False)
     for level, message in (

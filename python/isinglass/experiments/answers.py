@@ -50,10 +50,8 @@ class Answers:
             table = tables[patterns.index(named)]
             key = (record["question"], *(record[name] for name in named))
             if key in table:
-                raise ValueError(
-                    f"expected one answer for question {key[0]!r}, reader {reader!r}, "
-                    f"{dict(zip(named, key[1:]))}, got another"
-                )
+                where = "".join(f", {name} {record[name]!r}" for name in named)
+                raise ValueError(f"expected one answer for question {key[0]!r}, reader {reader!r}{where}, got two")
             table[key] = record
 
     @classmethod
