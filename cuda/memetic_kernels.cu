@@ -234,7 +234,6 @@ class PoolBreeder {
         energies_[to] = energy;
         for (unsigned k = 0; k < kSlots; ++k) words_[std::size_t{kSlots} * to + k] = words[k];
       }
-      sync_warp();
     }
     if (lane_index() == 0) {
       energies_[position] = child.energy;
