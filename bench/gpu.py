@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SECTIONS = ("equality", "qubo", "evidence", "packing", "limits", "large", "targets")
+SECTIONS = ("equality", "qubo", "evidence", "packing", "limits", "large", "pool", "targets")
 
 
 def build(folder: Path) -> Path:
@@ -282,6 +282,35 @@ TARGETS: dict[str, tuple[float, tuple[float, ...]]] = {
 }
 
 
+def pool(bench: Bench) -> list[dict[str, Any]]:
+    """One pool from embeddings, all of it represented: scaled and summed on the device, as a caller sees it."""
+    import numpy as np
+
+    rows = []
+    for n, d in [(1100, 4)] if bench.tiny else [(20_000, 384), (100_000, 384)]:
+        if not bench.in_time(f"pool of {n}"):
+            continue
+        rng = np.random.default_rng(n)
+        arrays = {
+            "costs": rng.integers(20, 200, n),
+            "budget": 4096,
+            "relevance": rng.random(n),
+            "embeddings": (rng.normal(size=(n, d)) + 0.3).astype(np.float32),
+            "represented": n,
+        }
+        before = bench.native.kernel_seconds()
+        began = time.perf_counter()
+        found = bench.ig.solve(bench.ig.PackingProblem(**arrays), backend="cuda")
+        seconds, kernels = time.perf_counter() - began, bench.native.kernel_seconds() - before
+        began = time.perf_counter()
+        wanted = bench.ig.solve(bench.ig.PackingProblem(**arrays), backend="cpu")
+        cpu = time.perf_counter() - began
+        difference = first_difference(found, wanted)
+        row = {"n": n, "d": d, "picks": len(found.selection), "cuda_s": seconds, "kernels_s": kernels, "cpu_s": cpu}
+        rows.append({**row, "products_per_s": n * n * d / kernels if kernels else None, "differs": difference})
+    return rows
+
+
 def targets(bench: Bench) -> list[dict[str, Any]]:
     """Seconds to cuts of public graphs: annealing on the device; on the CPU what method "auto" takes, two threads."""
     import csv
@@ -366,6 +395,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "packing": lambda: timings(bench, "PackingProblem", (60, 200), runs_of(bench, "PackingProblem")),
         "limits": lambda: limits(bench),
         "large": lambda: large(bench),
+        "pool": lambda: pool(bench),
         "targets": lambda: targets(bench),
     }
     for name in given.sections.split(","):

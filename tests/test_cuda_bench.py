@@ -30,6 +30,7 @@ def test_emulated_gpu_script_compares_times_and_reports(tmp_path: Path, capsys: 
     assert {row["method"] for row in report["limits"]} >= {"anneal", "swap", "greedy_plus_max"}
     assert all(row["flips_per_s"] > 0 and row["n"] == 300 for row in report["large"])
     assert report["large"]
+    assert [(row["n"], row["differs"]) for row in report["pool"]] == [(1100, None)]
     text = capsys.readouterr().out
     assert "per_s_with_transfers" in text
     assert "no CUDA device: no CUDA driver is installed" in text
