@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import isinglass as ig
 import numpy as np
@@ -300,3 +301,41 @@ def test_a_read_only_similarity_is_not_copied():
     similarity = np.eye(4, dtype=np.float32)
     similarity.setflags(write=False)
     assert ig.PackingProblem(np.ones(4), 2, similarity=similarity).similarity is similarity
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"relevance": np.ma.masked_less([0.2, 0.7, 0.9], 0.5)}, "relevance must not be a masked array"),
+        ({"embeddings": np.ma.masked_less(np.eye(3), 0.5)}, "embeddings must not be a masked array"),
+        ({"coverage": np.ma.masked_equal(np.eye(3, dtype=np.int8), 0)}, "coverage must not be a masked array"),
+        ({"groups": np.ma.masked_equal([1, 2, 3], 2)}, "groups must not be a masked array"),
+        ({"allowed": np.ma.masked_equal([True, False, True], False)}, "allowed must not be a masked array"),
+        ({"pinned": np.ma.masked_equal([0, 1], 1)}, "pinned must not be a masked array"),
+    ],
+)
+def test_what_a_mask_hides_is_not_counted(fields: dict[str, Any], match: str) -> None:
+    with pytest.raises(TypeError, match=match):
+        ig.PackingProblem([1, 1, 1], 2, **fields)
+
+
+def test_embeddings_that_float32_would_lose_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"embeddings\[1\] must be zero or have an entry of at least 1.18e-38"):
+        ig.PackingProblem([1, 1, 1], 2, embeddings=np.diag([1.0, 1e-60, 0.0]))
+    with pytest.raises(ValueError, match=r"embeddings must have at least one column, got shape \(3, 0\)"):
+        ig.PackingProblem([1, 1, 1], 2, embeddings=np.zeros((3, 0)))
+
+
+@pytest.mark.parametrize("thing", [None, 3, object()])
+def test_what_is_no_problem_is_named(thing: object) -> None:
+    with pytest.raises(TypeError, match="problem must be a PackingProblem, an EvidenceProblem or a Qubo"):
+        ig.solve(thing)
+    with pytest.raises(TypeError, match=r"problems\[1\] must be a PackingProblem, an EvidenceProblem or a Qubo"):
+        ig.solve_many([ig.PackingProblem([1], 1, relevance=[1]), thing])
+
+
+@pytest.mark.parametrize("method", ["greedy_plus_max", "exact"])
+def test_the_reference_refuses_a_memory_limit(method: str) -> None:
+    problem = ig.PackingProblem([1, 1], 1, relevance=[1, 2])
+    with pytest.raises(ValueError, match="backend 'numpy' cannot honour memory_limit"):
+        ig.solve(problem, method, backend="numpy", memory_limit=10**9)

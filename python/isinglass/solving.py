@@ -45,6 +45,10 @@ def _request(
     )
 
 
+def _no_problem(name: str, value: object) -> TypeError:
+    return TypeError(f"{name} must be a PackingProblem, an EvidenceProblem or a Qubo, got {type(value).__name__}")
+
+
 def solve(
     problem: Any,
     method: str = "auto",
@@ -103,7 +107,11 @@ def solve(
         request = _BARE_REQUEST  # asking nothing should cost nothing: a dozen passages are packed in microseconds
     else:
         request = _request(seed, time_limit, threads, certificate, memory_limit, progress)
-    plan = backends.resolve(type(problem), len(problem), method, backend, options)
+    try:
+        size = len(problem)
+    except TypeError:
+        raise _no_problem("problem", problem) from None
+    plan = backends.resolve(type(problem), size, method, backend, options)
     return plan.run(problem, plan, request)
 
 
@@ -141,6 +149,9 @@ def solve_many(
     if not isinstance(problems, Iterable):
         raise TypeError(f"problems must be a sequence of problems, got {type(problems).__name__}; see solve for one")
     batch = list(problems)
+    for i, problem in enumerate(batch):
+        if not hasattr(problem, "__len__"):
+            raise _no_problem(f"problems[{i}]", problem)
     seeds = [_seed(s) for s in seed] if isinstance(seed, (Sequence, np.ndarray)) else [_seed(seed)] * len(batch)
     if len(seeds) != len(batch):
         raise ValueError(f"seed must be one integer or {len(batch)}, got {len(seeds)}")

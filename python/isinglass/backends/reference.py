@@ -216,11 +216,24 @@ def _result(
 
 IMPLIES: dict[type, str] = {Qubo: "anneal"}  # of its two, the one for any size
 
+
+def _unlimited(run: Callable[[Any, Plan, Request], Result]) -> Callable[[Any, Plan, Request], Result]:
+    def checked(problem: Any, plan: Plan, request: Request) -> Result:
+        if request.memory_limit is not None:
+            raise BackendError("backend 'numpy' cannot honour memory_limit")
+        return run(problem, plan, request)
+
+    return checked
+
+
 REFUSES = ("device",)
 RUNNERS: dict[tuple[type, str], Any] = {
-    **reference_qubo.RUNNERS,
-    **reference_evidence.RUNNERS,
-    (PackingProblem, "greedy_plus_max"): _greedy,
-    (PackingProblem, "lazy_greedy"): _greedy,
-    (PackingProblem, "exact"): _enumerate,
+    key: _unlimited(run)
+    for key, run in {
+        **reference_qubo.RUNNERS,
+        **reference_evidence.RUNNERS,
+        (PackingProblem, "greedy_plus_max"): _greedy,
+        (PackingProblem, "lazy_greedy"): _greedy,
+        (PackingProblem, "exact"): _enumerate,
+    }.items()
 }

@@ -42,8 +42,15 @@ def integer(name: str, value: object, *, low: int | None = None, high: int | Non
     return result
 
 
+def unmasked(name: str, value: object) -> None:
+    """Refuses a masked array: what its mask hides would silently count."""
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array: fill it first")
+
+
 def numeric_array(name: str, value: object, *, ndim: int) -> NDArray[Any]:
     """An array of ints or floats with `ndim` axes, not yet converted."""
+    unmasked(name, value)
     try:
         array = np.asarray(value)
     except ValueError:
@@ -95,6 +102,7 @@ def vector(name: str, value: object, *, size: int | None = None, positive: bool 
 
 def flags(name: str, value: object, *, size: int) -> NDArray[np.bool_]:
     """A vector of booleans."""
+    unmasked(name, value)
     array = np.asarray(value)
     if array.dtype != np.bool_ and not (array.size == 0 and size == 0):
         raise ValueError(f"{name} must be an array of bool, got dtype {array.dtype}")
@@ -107,6 +115,7 @@ def flags(name: str, value: object, *, size: int) -> NDArray[np.bool_]:
 
 def indices(name: str, value: object, *, size: int) -> NDArray[np.int64]:
     """Distinct integers in [0, size), in the order given."""
+    unmasked(name, value)
     array = np.asarray(value)
     if array.size == 0:
         array = np.zeros(0, dtype=np.int64)

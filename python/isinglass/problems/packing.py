@@ -34,6 +34,7 @@ _SAMPLE = 4_096
 _ALWAYS_THERE = 2**26  # bytes for which a machine is not asked
 _NO_ITEMS = gate.indices("pinned", (), size=0)
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
+_SMALLEST_FLOAT = float(np.finfo(np.float32).tiny)
 # The largest part of a pool that one Greedy+Max of `sharded` gets.
 _SHARD = 32_768
 # Sixteen lanes of the sums of rows, and the vectors of a run.
@@ -198,6 +199,8 @@ def _embeddings(value: Any, n: int) -> NDArray[Any] | DeviceArray | None:
     array = gate.numeric_array("embeddings", value, ndim=2)
     if array.shape[0] != n:
         raise ValueError(f"embeddings must have {n} rows, got shape {array.shape}")
+    if n and not array.shape[1]:
+        raise ValueError(f"embeddings must have at least one column, got shape {array.shape}")
     plain = array.dtype == np.float32 and array.flags.c_contiguous
     if array.size and not (plain and _core.all_finite(array)):
         # NaN passes through both; only where something is wrong every entry is looked at.
@@ -206,12 +209,21 @@ def _embeddings(value: Any, n: int) -> NDArray[Any] | DeviceArray | None:
             gate.refuse("embeddings", ~np.isfinite(array), array, "finite")
         if extent > _LARGEST_FLOAT:
             gate.refuse("embeddings", np.abs(array) > _LARGEST_FLOAT, array, "within float32")
+        if array.dtype.kind == "f" and array.dtype.itemsize > 4:
+            largest = np.maximum(array.max(axis=1), -array.min(axis=1))
+            if (vanishing := (largest > 0) & (largest < _SMALLEST_FLOAT)).any():
+                row = int(np.argmax(vanishing))
+                raise ValueError(
+                    f"embeddings[{row}] must be zero or have an entry of at least {_SMALLEST_FLOAT:.3g} (float32), got "
+                    f"{largest[row]:.3g} as its largest: scale the rows first, cosines stay the same"
+                )
     return gate.owned(array, array)
 
 
 def _groups(value: ArrayLike | None, n: int) -> NDArray[np.int32] | None:
     if value is None:
         return None
+    gate.unmasked("groups", value)
     groups = np.asarray(value)
     if groups.shape != (n,) or (n and groups.dtype.kind not in "iuSU"):
         raise ValueError(f"groups must be an array of int or str of shape ({n},), got {groups.dtype} {groups.shape}")
@@ -242,6 +254,7 @@ def _coverage(value: object, n: int) -> tuple[Csr | None, int]:
         start, column, data, terms = _csr_parts("coverage", value, n)
         gate.refuse("coverage.data", data != 1, data, "0 or 1 (give weights as coverage_weights)")
         return Csr(start, column, None), terms
+    gate.unmasked("coverage", value)
     array = np.asarray(value)
     if array.dtype != np.bool_:
         array = gate.numeric_array("coverage", array, ndim=2)
