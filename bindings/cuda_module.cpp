@@ -170,7 +170,7 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
   using namespace isinglass::cuda;
   py::module_::import("isinglass._core");  // its objects are what this module's functions take and return
   m.doc() = "CUDA back end of isinglass. Private: use the isinglass package.";
-  py::register_exception<DeviceError>(m, "DeviceError", PyExc_RuntimeError);
+  py::register_local_exception<DeviceError>(m, "DeviceError", PyExc_RuntimeError);
   m.def("unavailable", &driver::unavailable);
   m.def("device_count", &driver::device_count);
   m.def("kernel_seconds", &kernel_seconds);
@@ -188,7 +188,7 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
         return found;
       },
       py::arg("device"));
-  py::class_<Placement>(m, "Placement")
+  py::class_<Placement>(m, "Placement", py::module_local())
       .def(py::init([](int device, unsigned warps, std::uint64_t slice) { return Placement{device, warps, slice}; }),
            py::arg("device") = 0, py::arg("warps") = 0, py::arg("slice") = 0);
   register_anneal(m);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -32,6 +33,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _heard() -> None:
+    """A suite in the background of a shell inherits a Ctrl-C that is ignored: a test of it would wait for ever."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
