@@ -76,9 +76,10 @@ def bench_tight_certificate(benchmark: Any, backend: str, n: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def bench_batch(benchmark: Any, backend: str, threads: int) -> None:
-    benchmark.group = "batch of 1,000 n=60 budget=160"
-    problems = [ig.PackingProblem(budget=160, **packing_arrays(60, seed=seed)) for seed in range(1000)]
+@pytest.mark.parametrize("queries", [1_000, 10_000])
+def bench_batch(benchmark: Any, backend: str, threads: int, queries: int) -> None:
+    benchmark.group = f"batch of {queries:,} n=60 budget=160"
+    problems = [ig.PackingProblem(budget=160, **packing_arrays(60, seed=seed)) for seed in range(queries)]
     ig.solve_many(problems, backend=backend, threads=threads)
     results = benchmark(lambda: ig.solve_many(problems, backend=backend, threads=threads))
     assert results[7].selection.tolist() == ig.solve(problems[7], backend=backend).selection.tolist()
