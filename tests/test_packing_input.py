@@ -319,6 +319,20 @@ def test_what_a_mask_hides_is_not_counted(fields: dict[str, Any], match: str) ->
         ig.PackingProblem([1, 1, 1], 2, **fields)
 
 
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda masked: ig.Qubo(np.eye(2)).energy(masked), "x"),
+        (lambda masked: ig.Qubo(np.eye(2)).energies(masked[np.newaxis]), "X"),
+        (lambda masked: ig.select("a", [{"text": "a b", "embedding": masked}], 9), r"passages\[0\].embedding"),
+        (lambda masked: ig.EvidenceProblem([1, 1], [[2, 1]]).to_qubo().decode(masked), "sample"),
+    ],
+)
+def test_no_door_drops_a_mask(call: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} must not be a masked array"):
+        call(np.ma.masked_equal([1, 0], 0))
+
+
 def test_embeddings_that_float32_would_lose_are_refused() -> None:
     with pytest.raises(ValueError, match=r"embeddings\[1\] must be zero or have an entry of at least 1.18e-38"):
         ig.PackingProblem([1, 1, 1], 2, embeddings=np.diag([1.0, 1e-60, 0.0]))

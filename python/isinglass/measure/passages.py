@@ -129,6 +129,7 @@ def _numbers(fields: dict[str, Any], where: str) -> dict[str, Any]:
 
 def finite_array(name: str, value: Any, *, ndim: int) -> NDArray[np.float64]:
     """`value` as a float64 array of finite numbers with `ndim` axes, or a ValueError that names the first bad entry."""
+    gate.unmasked(name, value)
     try:
         array = np.asarray(value)
     except ValueError:

@@ -228,6 +228,7 @@ def complementarity(
     if embeddings is not None:
         rows = gate.numeric_array("embeddings", embeddings, ndim=2).astype(np.float64)
         gate.refuse("embeddings", ~np.isfinite(rows), rows, "finite")
+        gate.unmasked("entities", entities)
         named = np.asarray(entities)
         if len(rows) != n or named.ndim != 2 or len(named) != n:
             raise ValueError(f"embeddings and entities must have {n} rows, got shapes {rows.shape} and {named.shape}")
@@ -798,6 +799,7 @@ class EncodedEvidence:
             if lacking:
                 raise ValueError(f"sample must hold every variable, got none for {lacking[0]!r}")
             sample = [sample[name] for name in self.variables]
+        gate.unmasked("sample", sample)
         state = np.asarray(sample)
         energy = self.qubo.energy(state)
         problem = self.problem

@@ -387,6 +387,7 @@ class Qubo:
 
     def energy(self, x: ArrayLike) -> float:
         """Energy of one state, shape (n,), values 0 or 1."""
+        gate.unmasked("x", x)
         state = np.asarray(x)
         if state.shape != (len(self),):
             raise ValueError(f"x must have shape ({len(self)},), got {state.shape}")
@@ -554,6 +555,7 @@ def _kind(value: object) -> str:
 
 def _values(values: Any, name: str, position: Any) -> Floats:
     """Numbers in one dimension as float64; `position(k)` names the k-th in an error."""
+    gate.unmasked(name, values)
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} must be 1-D, got shape {array.shape}")
@@ -604,6 +606,8 @@ def _coordinates(
     rows: ArrayLike, columns: ArrayLike, values: ArrayLike, num_variables: int
 ) -> tuple[Indices, Indices, Floats, int]:
     n = gate.integer("the number of variables", num_variables, low=0, high=(1 << 31) - 1)
+    gate.unmasked("rows", rows)
+    gate.unmasked("columns", columns)
     i, j, w = np.asarray(rows), np.asarray(columns), _values(values, "values", lambda k: k)
     for index, name in ((i, "rows"), (j, "columns")):
         if index.shape != w.shape or index.ndim != 1:
@@ -742,6 +746,7 @@ def _transform(model: _Model, linear: Floats, factor: float) -> _Model:
 
 
 def _states(X: ArrayLike, n: int) -> NDArray[np.uint8]:
+    gate.unmasked("X", X)
     states = np.asarray(X)
     if states.ndim != 2 or states.shape[1] != n:
         raise ValueError(f"X must have shape (r, {n}), got {states.shape}")
