@@ -17,11 +17,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SECTIONS = ("equality", "qubo", "evidence", "packing", "limits", "large", "pool", "targets")
+SECTIONS = ("equality", "qubo", "evidence", "packing", "limits", "graphs", "large", "pool", "targets")
 
 
 def build(folder: Path) -> Path:
@@ -238,6 +239,25 @@ def limits(bench: Bench) -> list[dict[str, Any]]:
     return rows
 
 
+def graphs(bench: Bench) -> list[dict[str, Any]]:
+    """The same small batch again and again: started step by step, and replayed as a graph."""
+    rows = []
+    for kind, size in (("Qubo", 64), ("EvidenceProblem", 40), ("PackingProblem", 60)):
+        batch = cases(kind, 20 if bench.tiny else size, bench.size(64))
+        for run in runs_of(bench, kind):
+            if not bench.in_time(f"graphs {run['method']}"):
+                continue
+            row: dict[str, Any] = {"batch": f"{run['method']} n={size}", "problems": len(batch)}
+            for name, wanted in (("steps_s", False), ("graph_s", True)):
+                bench.native.use_graphs(wanted)
+                solve = partial(bench.ig.solve_many, batch, backend="cuda", **run)
+                solve()
+                solve()  # makes the graph
+                row[name] = min(bench.timed(solve)[0] for _ in range(1 if bench.tiny else 5))
+            rows.append(row)
+    return rows
+
+
 def large(bench: Bench) -> list[dict[str, Any]]:
     """One dense model of +-1 couplings, many reads: flips per second against what issue and the rows' way in allow."""
     import numpy as np
@@ -394,6 +414,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "evidence": lambda: timings(bench, "EvidenceProblem", (40, 100), runs_of(bench, "EvidenceProblem")),
         "packing": lambda: timings(bench, "PackingProblem", (60, 200), runs_of(bench, "PackingProblem")),
         "limits": lambda: limits(bench),
+        "graphs": lambda: graphs(bench),
         "large": lambda: large(bench),
         "pool": lambda: pool(bench),
         "targets": lambda: targets(bench),

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace isinglass::cuda {
 
@@ -63,10 +65,28 @@ struct Stream;
 Stream* make_stream(int device);
 void release(Stream* stream) noexcept;
 
-/// Enqueued in order; nothing may touch the host ends before `wait`.
-void upload(Stream* stream, void* to, const void* from, std::size_t bytes);
-void download(Stream* stream, void* to, const void* from, std::size_t bytes);
-void launch(Stream* stream, const Kernel& kernel, const Shape& shape, const void* args);
+/// What a stream does: a copy to the device or from it, or a launch.
+struct Step {
+  enum class Kind : unsigned char { upload, download, launch };
+  Kind kind;
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
+  const Kernel* kernel = nullptr;
+  Shape shape{};
+  std::vector<std::byte> args{};
+};
+
+/// Does them in order; nothing may touch the host ends of copies before `wait`.
+void enqueue(Stream* stream, std::span<const Step> steps);
+
+/// Steps that a device starts as one.
+struct Graph;
+Graph* make_graph(Stream* stream, std::span<const Step> steps);
+/// The same as `enqueue`, for steps of the kinds and kernels that the graph was made of.
+void replay(Stream* stream, Graph* graph, std::span<const Step> steps);
+void release(Graph* graph) noexcept;
+
 /// Returns the seconds that kernels ran since the last wait.
 double wait(Stream* stream);
 

@@ -1,5 +1,7 @@
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -131,40 +133,160 @@ void release(Stream* stream) noexcept {
   delete stream;
 }
 
-void upload(Stream* stream, void* to, const void* from, std::size_t bytes) {
-  use(stream->device);
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream->stream), stream->device,
-        "copying " + std::to_string(bytes) + " bytes to it");
+namespace {
+
+void* const* arguments_of(const Step& step, void*& held) {
+  held = const_cast<std::byte*>(step.args.data());
+  return &held;
 }
 
-void download(Stream* stream, void* to, const void* from, std::size_t bytes) {
-  use(stream->device);
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream->stream), stream->device,
-        "copying " + std::to_string(bytes) + " bytes from it");
-}
-
-void launch(Stream* stream, const Kernel& kernel, const Shape& shape, const void* args) {
+/// Lets a kernel have the shared memory that a launch of it asks for.
+void allow(const Step& step, int device) {
   constexpr std::size_t kWithoutAsking = 48 << 10;
-  use(stream->device);
-  const std::string what = std::string("kernel ") + kernel.name;
-  if (shape.shared_bytes > kWithoutAsking) {
-    check(cudaFuncSetAttribute(kernel.entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(shape.shared_bytes)),
-          stream->device, what);
+  if (step.shape.shared_bytes <= kWithoutAsking) return;
+  check(cudaFuncSetAttribute(step.kernel->entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(step.shape.shared_bytes)),
+        device, std::string("kernel ") + step.kernel->name);
+}
+
+std::string what(const Step& step) {
+  switch (step.kind) {
+    case Step::Kind::upload:
+      return "copying " + std::to_string(step.bytes) + " bytes to it";
+    case Step::Kind::download:
+      return "copying " + std::to_string(step.bytes) + " bytes from it";
+    case Step::Kind::launch:
+      break;
   }
+  return std::string("kernel ") + step.kernel->name;
+}
+
+cudaMemcpyKind direction(const Step& step) {
+  return step.kind == Step::Kind::upload ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+}
+
+bool launches(const Step& step) { return step.kind == Step::Kind::launch; }
+
+/// The next pair of events, to lie around launches.
+const std::pair<cudaEvent_t, cudaEvent_t>& next_span(Stream* stream) {
   if (stream->launched == stream->spans.size()) {
     auto& [begin, end] = stream->spans.emplace_back();
     check(cudaEventCreate(&begin), stream->device, "making an event");
     check(cudaEventCreate(&end), stream->device, "making an event");
   }
-  const auto& [begin, end] = stream->spans[stream->launched++];
-  void* arguments[] = {const_cast<void*>(args)};
-  check(cudaEventRecord(begin, stream->stream), stream->device, what);
-  check(cudaLaunchKernel(kernel.entry, dim3(shape.blocks), dim3(shape.threads), arguments, shape.shared_bytes,
-                         stream->stream),
-        stream->device, what);
-  check(cudaEventRecord(end, stream->stream), stream->device, what);
+  return stream->spans[stream->launched++];
 }
+
+cudaKernelNodeParams node_params(const Step& step, void*& held) {
+  cudaKernelNodeParams params{};
+  params.func = const_cast<void*>(step.kernel->entry);
+  params.gridDim = dim3(step.shape.blocks);
+  params.blockDim = dim3(step.shape.threads);
+  params.sharedMemBytes = static_cast<unsigned>(step.shape.shared_bytes);
+  params.kernelParams = const_cast<void**>(arguments_of(step, held));
+  return params;
+}
+
+}  // namespace
+
+void enqueue(Stream* stream, std::span<const Step> steps) {
+  use(stream->device);
+  for (const Step& step : steps) {
+    if (!launches(step)) {
+      check(cudaMemcpyAsync(step.to, step.from, step.bytes, direction(step), stream->stream), stream->device,
+            what(step));
+      continue;
+    }
+    allow(step, stream->device);
+    const auto& [begin, end] = next_span(stream);
+    void* held = nullptr;
+    check(cudaEventRecord(begin, stream->stream), stream->device, what(step));
+    check(cudaLaunchKernel(step.kernel->entry, dim3(step.shape.blocks), dim3(step.shape.threads),
+                           const_cast<void**>(arguments_of(step, held)), step.shape.shared_bytes, stream->stream),
+          stream->device, what(step));
+    check(cudaEventRecord(end, stream->stream), stream->device, what(step));
+  }
+}
+
+/// A chain of nodes, one a step, with two more that record events around the launches.
+struct Graph {
+  explicit Graph(int device_in) : device(device_in) {}
+  ~Graph() {
+    if (cudaSetDevice(device) == cudaSuccess) {
+      if (exec != nullptr) cudaGraphExecDestroy(exec);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+    }
+    cudaGetLastError();
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  int device;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  std::vector<cudaGraphNode_t> nodes;  // one a step
+  cudaGraphNode_t begin = nullptr, end = nullptr;
+};
+
+Graph* make_graph(Stream* stream, std::span<const Step> steps) {
+  use(stream->device);
+  auto made = std::make_unique<Graph>(stream->device);
+  const auto checked = [&](cudaError_t error) { check(error, stream->device, "making a graph"); };
+  checked(cudaGraphCreate(&made->graph, 0));
+  const std::pair<cudaEvent_t, cudaEvent_t> span = next_span(stream);
+  --stream->launched;  // they only hold the place: every replay names its own
+  cudaGraphNode_t last = nullptr;
+  const auto after = [&] { return last == nullptr ? nullptr : &last; };
+  const auto count = [&] { return last == nullptr ? std::size_t{0} : std::size_t{1}; };
+  const auto record = [&](cudaEvent_t event) {
+    cudaGraphNode_t node = nullptr;
+    checked(cudaGraphAddEventRecordNode(&node, made->graph, after(), count(), event));
+    return last = node;
+  };
+  const auto last_launch = std::find_if(steps.rbegin(), steps.rend(), launches);
+  for (const Step& step : steps) {
+    cudaGraphNode_t node = nullptr;
+    if (launches(step)) {
+      if (made->begin == nullptr) made->begin = record(span.first);
+      allow(step, stream->device);
+      void* held = nullptr;
+      const cudaKernelNodeParams params = node_params(step, held);
+      checked(cudaGraphAddKernelNode(&node, made->graph, after(), count(), &params));
+    } else {
+      checked(cudaGraphAddMemcpyNode1D(&node, made->graph, after(), count(), step.to, step.from, step.bytes,
+                                       direction(step)));
+    }
+    made->nodes.push_back(last = node);
+    if (last_launch != steps.rend() && &step == &*last_launch) made->end = record(span.second);
+  }
+  checked(cudaGraphInstantiateWithFlags(&made->exec, made->graph, 0));
+  return made.release();
+}
+
+void replay(Stream* stream, Graph* graph, std::span<const Step> steps) {
+  use(stream->device);
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    const Step& step = steps[k];
+    if (launches(step)) {
+      allow(step, stream->device);
+      void* held = nullptr;
+      const cudaKernelNodeParams params = node_params(step, held);
+      check(cudaGraphExecKernelNodeSetParams(graph->exec, graph->nodes[k], &params), stream->device, what(step));
+    } else {
+      check(cudaGraphExecMemcpyNodeSetParams1D(graph->exec, graph->nodes[k], step.to, step.from, step.bytes,
+                                               direction(step)),
+            stream->device, what(step));
+    }
+  }
+  if (graph->begin != nullptr) {
+    const auto& [begin, end] = next_span(stream);
+    check(cudaGraphExecEventRecordNodeSetEvent(graph->exec, graph->begin, begin), stream->device, "timing a graph");
+    check(cudaGraphExecEventRecordNodeSetEvent(graph->exec, graph->end, end), stream->device, "timing a graph");
+  }
+  check(cudaGraphLaunch(graph->exec, stream->stream), stream->device, "launching a graph");
+}
+
+void release(Graph* graph) noexcept { delete graph; }
 
 double wait(Stream* stream) {
   check(cudaStreamSynchronize(stream->stream), stream->device, "waiting for its work");

@@ -1,9 +1,11 @@
 #include "driver_emulated.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 #include "driver.hpp"
@@ -68,21 +70,49 @@ void release_pinned(int, void* memory) noexcept { ::operator delete(memory, kAli
 Stream* make_stream(int device) { return new Stream{device}; }
 void release(Stream* stream) noexcept { delete stream; }
 
-void upload(Stream*, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-void download(Stream*, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+struct Graph {
+  std::vector<Step> steps;
+};
 
-void launch(Stream* stream, const Kernel& kernel, const Shape& shape, const void* args) {
+namespace {
+
+void launch(Stream* stream, const Step& step) {
   EmulatedDevices& devices = emulated_devices();
   ++devices.launches;
   if (!devices.failure.empty()) {
-    throw DeviceError("CUDA device " + std::to_string(stream->device) + ", kernel " + kernel.name + ": " +
+    throw DeviceError("CUDA device " + std::to_string(stream->device) + ", kernel " + step.kernel->name + ": " +
                       std::exchange(devices.failure, {}));
   }
   const auto begin = std::chrono::steady_clock::now();
-  emulation::run(kernel.name, reinterpret_cast<void (*)(const void*)>(const_cast<void*>(kernel.entry)), args,
-                 shape.blocks, shape.threads, shape.shared_bytes);
+  emulation::run(step.kernel->name, reinterpret_cast<void (*)(const void*)>(const_cast<void*>(step.kernel->entry)),
+                 step.args.data(), step.shape.blocks, step.shape.threads, step.shape.shared_bytes);
   stream->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
+
+}  // namespace
+
+void enqueue(Stream* stream, std::span<const Step> steps) {
+  for (const Step& step : steps) {
+    if (step.kind == Step::Kind::launch) {
+      launch(stream, step);
+    } else {
+      std::memcpy(step.to, step.from, step.bytes);
+    }
+  }
+}
+
+Graph* make_graph(Stream*, std::span<const Step> steps) { return new Graph{{steps.begin(), steps.end()}}; }
+
+void replay(Stream* stream, Graph* graph, std::span<const Step> steps) {
+  const auto same = [](const Step& a, const Step& b) { return a.kind == b.kind && a.kernel == b.kernel; };
+  if (!std::ranges::equal(graph->steps, steps, same)) {
+    throw std::logic_error("a graph was replayed with steps of other kinds or kernels");
+  }
+  ++emulated_devices().replays;
+  enqueue(stream, steps);
+}
+
+void release(Graph* graph) noexcept { delete graph; }
 
 double wait(Stream* stream) { return std::exchange(stream->seconds, 0); }
 void settle(int) {}

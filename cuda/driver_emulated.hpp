@@ -12,7 +12,7 @@ struct EmulatedDevices {
   std::size_t memory = std::size_t{1} << 30;          // of each
   std::size_t shared_bytes = std::size_t{227} << 10;  // of a block
   std::string failure;                                // what the next launch fails with, once
-  std::size_t launches = 0;                           // so far
+  std::size_t launches = 0, replays = 0;              // so far
 };
 EmulatedDevices& emulated_devices();
 

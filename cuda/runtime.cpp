@@ -24,6 +24,9 @@ struct Lease {
       : device(device_in), info(driver::info(device_in)), stream(driver::make_stream(device)) {}
   ~Lease() {
     drop();
+    for (const Pattern& pattern : patterns) {
+      if (pattern.graph != nullptr) driver::release(pattern.graph);
+    }
     driver::release(stream);
   }
   Lease(const Lease&) = delete;
@@ -36,9 +39,19 @@ struct Lease {
     memory_bytes = pinned_bytes = 0;
   }
 
+  /// Steps like those of last time are made into a graph, and replayed from then on.
+  void begin(std::span<const driver::Step> steps);
+
+  /// What steps must share to be replayed by one graph.
+  struct Pattern {
+    std::vector<std::pair<driver::Step::Kind, const Kernel*>> steps;
+    driver::Graph* graph = nullptr;
+  };
+
   int device;
   DeviceInfo info;
   driver::Stream* stream;
+  std::vector<Pattern> patterns;  // the latest last
   void* memory = nullptr;
   std::size_t memory_bytes = 0;
   void* pinned = nullptr;
@@ -49,6 +62,7 @@ namespace {
 
 std::mutex mutex;
 std::atomic<double> seconds_of_kernels{0};
+std::atomic<bool> graphs_wanted{true};
 
 /// Leases that no batch holds. They outlive static destruction, when the CUDA runtime may be gone.
 std::vector<Lease*>& parked() {
@@ -67,6 +81,30 @@ Lease* take(int device) {
 }
 
 }  // namespace
+
+void Lease::begin(std::span<const driver::Step> steps) {
+  constexpr std::size_t kMostPatterns = 8;
+  if (steps.size() < 2 || !graphs_wanted) {
+    driver::enqueue(stream, steps);
+    return;
+  }
+  Pattern pattern;
+  for (const driver::Step& step : steps) pattern.steps.emplace_back(step.kind, step.kernel);
+  const auto known = std::ranges::find(patterns, pattern.steps, &Pattern::steps);
+  if (known == patterns.end()) {
+    driver::enqueue(stream, steps);
+    if (patterns.size() == kMostPatterns) {
+      if (patterns.front().graph != nullptr) driver::release(patterns.front().graph);
+      patterns.erase(patterns.begin());
+    }
+    patterns.push_back(std::move(pattern));
+    return;
+  }
+  std::rotate(known, known + 1, patterns.end());
+  Pattern& latest = patterns.back();
+  if (latest.graph == nullptr) latest.graph = driver::make_graph(stream, steps);
+  driver::replay(stream, latest.graph, steps);
+}
 
 Batch::Batch(int device) : exceptions_(std::uncaught_exceptions()) {
   check_device(device);
@@ -112,17 +150,34 @@ void Batch::allocate() {
   host_ = static_cast<std::byte*>(lease_->pinned);
 }
 
+void Batch::add(driver::Step step) {
+  constexpr std::size_t kMostSteps = 64;
+  steps_.push_back(std::move(step));
+  if (steps_.size() == kMostSteps) begin_steps();
+}
+
+void Batch::begin_steps() {
+  const std::vector<driver::Step> steps = std::exchange(steps_, {});
+  if (!steps.empty()) lease_->begin(steps);
+}
+
 void Batch::upload() {
   const std::size_t bytes = inputs_.bytes + in_outs_.bytes;
-  if (bytes > 0) driver::upload(lease_->stream, device_, host_, bytes);
+  if (bytes > 0) add({.kind = driver::Step::Kind::upload, .to = device_, .from = host_, .bytes = bytes});
 }
 
 void Batch::download() {
   const std::size_t bytes = in_outs_.bytes + outputs_.bytes;
-  if (bytes > 0) driver::download(lease_->stream, host_ + inputs_.bytes, device_ + inputs_.bytes, bytes);
+  if (bytes > 0) {
+    add({.kind = driver::Step::Kind::download,
+         .to = host_ + inputs_.bytes,
+         .from = device_ + inputs_.bytes,
+         .bytes = bytes});
+  }
+  begin_steps();
 }
 
-void Batch::launch_bytes(const Kernel& kernel, const Shape& shape, const void* args) {
+void Batch::launch_bytes(const Kernel& kernel, const Shape& shape, std::span<const std::byte> args) {
   if (shape.blocks == 0) return;
   if (shape.threads == 0 || shape.threads % 32 != 0 || shape.threads > kernel.most_threads) {
     throw std::logic_error("kernel " + std::string(kernel.name) + " takes blocks of a multiple of 32 threads, up to " +
@@ -132,10 +187,15 @@ void Batch::launch_bytes(const Kernel& kernel, const Shape& shape, const void* a
     throw std::logic_error("kernel " + std::string(kernel.name) + " has " + std::to_string(lease_->info.shared_bytes) +
                            " bytes of shared memory, got a demand of " + std::to_string(shape.shared_bytes));
   }
-  driver::launch(lease_->stream, kernel, shape, args);
+  add({.kind = driver::Step::Kind::launch, .kernel = &kernel, .shape = shape, .args = {args.begin(), args.end()}});
 }
 
-void Batch::wait() { seconds_of_kernels += driver::wait(lease_->stream); }
+void Batch::wait() {
+  begin_steps();
+  seconds_of_kernels += driver::wait(lease_->stream);
+}
+
+void use_graphs(bool wanted) { graphs_wanted = wanted; }
 
 double kernel_seconds() { return seconds_of_kernels; }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "driver.hpp"
 #include "isinglass/control.hpp"
@@ -17,6 +18,10 @@ void check_device(int device);
 
 /// Seconds that kernels of this process have run on devices, of batches that were waited for.
 double kernel_seconds();
+
+/// Whether what a batch does again (the same copies and kernels in the same order, whatever their sizes) is replayed as
+/// a graph from then on. It is unless told otherwise; answers do not depend on it.
+void use_graphs(bool wanted);
 
 /// Where an array of a batch lies, in bytes.
 template <class T>
@@ -74,8 +79,9 @@ class Batch {
   /// Checks the block size against the kernel's bound and shared memory against the device's.
   template <class Args>
   void launch(const Kernel& kernel, const Shape& shape, const Args& args) {
-    launch_bytes(kernel, shape, &args);
+    launch_bytes(kernel, shape, std::as_bytes(std::span(&args, 1)));
   }
+  /// The device begins what was asked of it here at the latest: uploads and launches are gathered until then.
   void download();
   void wait();
 
@@ -100,12 +106,15 @@ class Batch {
     const std::size_t tag = tagged >> kSectionBits;
     return (tag > 0 ? inputs_.bytes : 0) + (tag > 1 ? in_outs_.bytes : 0) + (tag > 2 ? outputs_.bytes : 0);
   }
-  void launch_bytes(const Kernel& kernel, const Shape& shape, const void* args);
+  void launch_bytes(const Kernel& kernel, const Shape& shape, std::span<const std::byte> args);
+  void add(driver::Step step);
+  void begin_steps();
 
   Lease* lease_;
   Section inputs_{0}, in_outs_{1}, outputs_{2}, scratch_{3};
   std::byte* host_ = nullptr;
   std::byte* device_ = nullptr;
+  std::vector<driver::Step> steps_;  // asked for, not begun
   int exceptions_;
 };
 

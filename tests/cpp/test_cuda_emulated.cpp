@@ -68,6 +68,15 @@ ISINGLASS_KERNEL(reads_before_it_writes, SumArgs, 64) {
   if (thread_index() == 0) args.sums[block_index()] = *shared_arena<std::uint64_t>();
 }
 
+struct StepArgs {
+  std::uint32_t* value;
+  std::uint32_t factor, summand;
+};
+
+ISINGLASS_KERNEL(times_and_plus, StepArgs, 32) {
+  if (thread_index() == 0) *args.value = *args.value * args.factor + args.summand;
+}
+
 std::vector<std::uint64_t> sums(unsigned blocks, unsigned threads, unsigned count) {
   Batch batch(0);
   const auto values = batch.input<std::int32_t>(blocks * count);
@@ -119,9 +128,16 @@ TEST(emulated_kernel_without_its_barrier_is_found_out) {
 
 TEST(emulation_names_mistakes_of_kernels) {
   for (int repeat = 0; repeat < 2; ++repeat) {  // threads that were given up begin afresh
-    const std::string divergent = message_of([] { Batch(0).launch(divergent_barrier, {1, 64}, NoArgs{}); });
+    const auto message_of_launch = [](const Kernel& kernel) {
+      return message_of([&] {
+        Batch batch(0);
+        batch.launch(kernel, {1, 64}, NoArgs{});
+        batch.wait();
+      });
+    };
+    const std::string divergent = message_of_launch(divergent_barrier);
     CHECK(holds(divergent, "barriers in divergent code") && holds(divergent, "40 at sync_block"));
-    const std::string missing = message_of([] { Batch(0).launch(missing_lane, {1, 64}, NoArgs{}); });
+    const std::string missing = message_of_launch(missing_lane);
     CHECK(holds(missing, "deadlock") && holds(missing, "31 at warp operation") && holds(missing, "33 at the end"));
     CHECK(sums(2, 64, 100) == expected_sums(2, 100));
   }
@@ -159,6 +175,41 @@ TEST(emulated_device_out_of_memory_and_failures) {
   devices.unavailable = "no CUDA driver is installed";
   CHECK(message_of([] { Batch batch(0); }) == "no CUDA driver is installed");
   devices.unavailable.clear();
+}
+
+TEST(emulated_steps_that_come_again_are_replayed) {
+  const std::size_t& replays = driver::emulated_devices().replays;
+  CHECK(sums(2, 32, 40) == expected_sums(2, 40));
+  const std::size_t before = replays;
+  CHECK(sums(3, 64, 50) == expected_sums(3, 50));  // the same steps with other sizes
+  CHECK(sums(1, 32, 7) == expected_sums(1, 7));
+  CHECK(replays == before + 2);
+  use_graphs(false);
+  CHECK(sums(1, 32, 7) == expected_sums(1, 7));
+  use_graphs(true);
+  CHECK(replays == before + 2);
+  driver::emulated_devices().failure = "cudaErrorIllegalAddress";
+  CHECK(holds(message_of([] { sums(1, 32, 7); }), "kernel block_sums: cudaErrorIllegalAddress"));
+  CHECK(sums(1, 32, 7) == expected_sums(1, 7));
+}
+
+TEST(emulated_steps_of_a_long_chain_keep_their_order) {
+  constexpr unsigned kLaunches = 200;  // more than a batch gathers before the device begins
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    Batch batch(0);
+    const auto values = batch.in_out<std::uint32_t>(1);
+    batch.allocate();
+    batch.host(values)[0] = 1;
+    batch.upload();
+    std::uint32_t expected = 1;
+    for (unsigned k = 0; k < kLaunches; ++k) {
+      batch.launch(times_and_plus, {1, 32}, StepArgs{batch.device(values), 3, k});
+      expected = expected * 3 + k;
+    }
+    batch.download();
+    batch.wait();
+    CHECK(batch.host(values)[0] == expected);
+  }
 }
 
 TEST(emulated_slices_stop_at_the_control) {
