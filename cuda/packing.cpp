@@ -84,14 +84,21 @@ static_assert(kMostItems >> 10 == 1 && kMostSnapshots >= 2 + 9);
 struct Plan {
   std::size_t bytes = 0;         // of input
   std::size_t shared_bytes = 0;  // of the block
+  std::uint32_t work = 0;        // of one launch
 };
+
+/// Gains, and looks at the queue, that a warp forms in some 20 ms.
+std::uint32_t work_of_launch(std::size_t n) {
+  constexpr double kSeconds = 0.02, kSecondsOfStep = 2e-8, kSecondsBesides = 2e-7;
+  return static_cast<std::uint32_t>(kSeconds / (kSecondsBesides + kSecondsOfStep * static_cast<double>(n) / 16));
+}
 
 void refuse(std::size_t index, const std::string& what) {
   throw std::invalid_argument("backend 'cuda' takes packing problems " + what + " (problem " + std::to_string(index) +
                               ")");
 }
 
-Plan plan_of(const PackingProblem& problem, std::size_t index, std::size_t shared_bytes) {
+Plan plan_of(const PackingProblem& problem, std::size_t index, const PackOptions& options, std::size_t shared_bytes) {
   const PackingView& view = problem.view();
   if (view.n > kMostItems) refuse(index, "of at most 1024 items, got " + std::to_string(view.n));
   if (!view.terms.empty()) {
@@ -103,7 +110,8 @@ Plan plan_of(const PackingProblem& problem, std::size_t index, std::size_t share
   }
   Stage sizes;
   const PackingQuery query = describe(problem, sizes);
-  const Plan plan{sizes.at(), PackingArena::of(query).bytes};
+  const Plan plan{sizes.at(), PackingArena::of(query).bytes,
+                  options.most_work > 0 ? options.most_work : work_of_launch(view.n)};
   if (plan.shared_bytes > shared_bytes) {
     refuse(index, "that take at most " + std::to_string(shared_bytes) + " bytes of shared memory, got one of " +
                       std::to_string(plan.shared_bytes));
@@ -118,22 +126,40 @@ class Portion {
           const PackOptions& options)
       : problems_(problems), first_(first), options_(options), batch_(options.device) {
     std::size_t bytes = 0, largest = 0;
+    std::uint32_t work = std::numeric_limits<std::uint32_t>::max();
     for (std::size_t k = 0; k < problems.size(); ++k) {
       offsets_.push_back(bytes);
       bytes += plans[k].bytes;
       largest = std::max(largest, problems[k]->size());
       shared_bytes_ = std::max(shared_bytes_, plans[k].shared_bytes);
+      work = std::min(work, plans[k].work);
     }
     stride_ = padded(largest);
-    num_snapshots_ = snapshots_of(largest);
+    args_.stride = static_cast<std::uint32_t>(stride_);
+    args_.num_snapshots = snapshots_of(largest);
+    args_.most_work = work;
+    args_.plus_max = options.plus_max;
     const std::size_t count = problems.size();
     queries_ = batch_.input<PackingQuery>(count);
     data_ = batch_.input<std::byte>(bytes);
     answers_ = batch_.output<PackingAnswer>(count);
     selection_ = batch_.output<std::int32_t>(count * stride_);
     gains_ = batch_.output<double>(count * stride_);
-    snapshots_ = batch_.output<double>(count * num_snapshots_ * stride_);
+    snapshots_ = batch_.output<double>(count * args_.num_snapshots * stride_);
+    states_ = batch_.output<PackingState>(count);
+    const auto item_gains = batch_.scratch<double>(count * 2 * stride_);
+    const auto fresh_at = batch_.scratch<std::uint16_t>(count * stride_);
+    const auto flags = batch_.scratch<std::uint8_t>(count * stride_);
     batch_.allocate();
+    args_.queries = batch_.device(queries_);
+    args_.answers = batch_.device(answers_);
+    args_.selection = batch_.device(selection_);
+    args_.gains = batch_.device(gains_);
+    args_.snapshots = batch_.device(snapshots_);
+    args_.states = batch_.device(states_);
+    args_.item_gains = batch_.device(item_gains);
+    args_.fresh_at = batch_.device(fresh_at);
+    args_.flags = batch_.device(flags);
   }
 
   std::size_t end() const { return first_ + problems_.size(); }
@@ -148,29 +174,37 @@ class Portion {
     });
     if (control.reason() != StopReason::none) return;
     batch_.upload();
-    batch_.launch(
-        packing_greedy, {static_cast<unsigned>(problems_.size()), 32, shared_bytes_},
-        PackingArgs{batch_.device(queries_), batch_.device(answers_), batch_.device(selection_), batch_.device(gains_),
-                    batch_.device(snapshots_), static_cast<std::uint32_t>(stride_), num_snapshots_, options_.plus_max});
-    batch_.download();
+    launch(true);
     started_ = true;
   }
 
-  /// Whether the device has the answers; false when the control stopped before they were asked for.
-  bool finish(std::span<Packing> packings, std::span<std::uint8_t> done, Control& control) {
-    if (!started_) return false;
-    batch_.wait();
+  /// Launches until all is packed, or the control stops: then what is not `done` has no answer.
+  void finish(std::span<Packing> packings, std::span<std::uint8_t> done, Control& control) {
+    if (!started_) return;
+    const std::span<const PackingState> states = batch_.host(states_);
+    const auto packed = [](const PackingState& state) { return state.stage == PackingStage::packed; };
+    for (;;) {
+      batch_.wait();
+      if (std::ranges::all_of(states, packed) || control.stop()) break;
+      launch(false);
+    }
     const double searched = control.seconds();
     Control certifying(std::numeric_limits<double>::infinity());
     parallel_for(problems_.size(), options_.threads, certifying, [&](std::size_t k) {
+      if (!packed(states[k])) return;
       packings[first_ + k] = answer(k, control);
       packings[first_ + k].search_seconds = searched;
       done[first_ + k] = 1;
     });
-    return true;
   }
 
  private:
+  void launch(bool first) {
+    args_.first = first;
+    batch_.launch(packing_greedy, {static_cast<unsigned>(problems_.size()), 32, shared_bytes_}, args_);
+    batch_.download();
+  }
+
   Packing answer(std::size_t k, Control& control) const {
     const std::size_t n = padded(problems_[k]->size());
     const PackingAnswer& found = batch_.host(answers_)[k];
@@ -184,7 +218,7 @@ class Portion {
     trace.gains.assign(gains.begin(), gains.end());
     for (std::size_t slot = 0; slot < found.num_snapshots; ++slot) {
       trace.states.push_back(
-          {found.values[slot], batch_.host(snapshots_).subspan((k * num_snapshots_ + slot) * stride_, n)});
+          {found.values[slot], batch_.host(snapshots_).subspan((k * args_.num_snapshots + slot) * stride_, n)});
     }
     return answer_of(*problems_[k], std::move(trace), options_.certificate, control);
   }
@@ -195,13 +229,14 @@ class Portion {
   Batch batch_;
   std::vector<std::size_t> offsets_;
   std::size_t shared_bytes_ = 0, stride_ = 0;
-  std::uint32_t num_snapshots_ = 0;
+  PackingArgs args_{};
   bool started_ = false;
   Array<PackingQuery> queries_;
   Array<std::byte> data_;
   Array<PackingAnswer> answers_;
   Array<std::int32_t> selection_;
   Array<double> gains_, snapshots_;
+  Array<PackingState> states_;
 };
 
 }  // namespace
@@ -211,7 +246,7 @@ std::vector<Packing> pack(std::span<const PackingProblem* const> problems, const
   check_device(options.device);
   std::vector<Plan> plans;
   const std::size_t shared_bytes = driver::info(options.device).shared_bytes;
-  for (std::size_t i = 0; i < problems.size(); ++i) plans.push_back(plan_of(*problems[i], i, shared_bytes));
+  for (std::size_t i = 0; i < problems.size(); ++i) plans.push_back(plan_of(*problems[i], i, options, shared_bytes));
 
   std::vector<Packing> packings(problems.size());
   std::vector<std::uint8_t> done(problems.size(), 0);

@@ -1,6 +1,7 @@
 // Batches of packing problems on a device.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct PackOptions {
   bool plus_max = true;  // Greedy+Max instead of density greedy with the best single item
   CertificateLevel certificate = CertificateLevel::fast;
   int device = 0;
-  int threads = 1;  // that fill and read memory of the device, and certify
+  int threads = 1;              // that fill and read memory of the device, and certify
+  std::uint32_t most_work = 0;  // gains of a query in one launch; 0: some 20 ms of them. No answer depends on it
 };
 
 /// greedy() of each problem: the same selection, gains, value and bound, bit for bit. The runs are the device's, a warp

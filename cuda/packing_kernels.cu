@@ -172,27 +172,17 @@ class Run {
         flags_(shared_arena<std::uint8_t>(arena.flags)),
         selection_(args.selection + std::size_t{block_index()} * args.stride),
         gains_(args.gains + std::size_t{block_index()} * args.stride),
-        snapshots_(args.snapshots + std::size_t{block_index()} * args.num_snapshots * args.stride) {}
+        snapshots_(args.snapshots + std::size_t{block_index()} * args.num_snapshots * args.stride),
+        state_(args.states[block_index()]) {}
 
   ISINGLASS_DEVICE void solve() {
-    for_own([&](unsigned i) { flags_[i] = q_.eligible[i] != 0 ? kEligible : 0; });
-    pin();
-    first_pass();
-    run_greedy();
-    PackingAnswer& answer = args_.answers[block_index()];
-    const unsigned picks = size_ - q_.num_pinned;
-    save_gains(num_snapshots_);
-    if (args_.plus_max) {
-      improve_by_max();
+    if (args_.first) {
+      begin();
     } else {
-      improve_by_single();
+      resume();
     }
-    if (lane_index() == 0) {
-      answer.size = size_;
-      answer.num_snapshots = num_snapshots_ + 1;
-      answer.picks = picks;
-      answer.evaluations = evaluations_;
-    }
+    while (stage_ != PackingStage::packed && !tired()) go_on();
+    save();
   }
 
  private:
@@ -210,6 +200,100 @@ class Run {
   }
   ISINGLASS_DEVICE unsigned picked(unsigned k) const { return static_cast<unsigned>(from_owner(selection_, k)); }
 
+  ISINGLASS_DEVICE bool tired() const { return work_ >= args_.most_work; }
+
+  ISINGLASS_DEVICE void begin() {
+    for_own([&](unsigned i) { flags_[i] = q_.eligible[i] != 0 ? kEligible : 0; });
+    pin();
+    first_pass();
+    for_own([&](unsigned i) { queue_[i] = (flags_[i] & kEligible) != 0 ? density(i) : kAbsent; });
+    snapshot();
+    stage_ = PackingStage::greedy;
+  }
+
+  /// One stage, as far as this launch goes.
+  ISINGLASS_DEVICE void go_on() {
+    if (stage_ == PackingStage::greedy) {
+      if (run_greedy()) end_greedy();
+    } else if (stage_ == PackingStage::max) {
+      if (improve_by_max()) end_max();
+    } else if (fill_up()) {
+      stage_ = PackingStage::packed;
+    }
+  }
+
+  ISINGLASS_DEVICE void end_greedy() {
+    const unsigned picks = size_ - q_.num_pinned;
+    save_gains(num_snapshots_);
+    if (lane_index() == 0) {
+      args_.answers[block_index()].num_snapshots = num_snapshots_ + 1;
+      args_.answers[block_index()].picks = picks;
+    }
+    if (args_.plus_max) {
+      begin_max();
+    } else {
+      improve_by_single();
+      stage_ = PackingStage::packed;
+    }
+  }
+
+  template <class Body>
+  ISINGLASS_DEVICE void for_kept(Body body) {
+    const std::size_t block = block_index(), stride = args_.stride;
+    for_own([&](unsigned i) {
+      body(i, args_.item_gains[block * 2 * stride + i], args_.item_gains[(block * 2 + 1) * stride + i],
+           args_.fresh_at[block * stride + i], args_.flags[block * stride + i]);
+    });
+  }
+
+  ISINGLASS_DEVICE void save() {
+    if (lane_index() < kMostSnapshots) state_.largest[lane_index()] = largest_;
+    if (stage_ != PackingStage::packed) {
+      for_kept([&](unsigned i, double& gain, double& queue, std::uint16_t& fresh_at, std::uint8_t& flags) {
+        gain = gain_[i];
+        queue = queue_[i];
+        fresh_at = fresh_at_[i];
+        flags = flags_[i];
+      });
+    }
+    if (lane_index() != 0) return;
+    state_.start_value = start_value_;
+    state_.prefix_value = max_.value;
+    state_.best_value = max_.best_value;
+    state_.stage = stage_;
+    state_.size = size_;
+    state_.num_snapshots = num_snapshots_;
+    state_.evaluations = evaluations_;
+    state_.last = max_.last;
+    state_.prefix = max_.size;
+    state_.known = max_.known;
+    state_.best_size = max_.best_size;
+    state_.best = max_.best;
+    args_.answers[block_index()].size = size_;
+    args_.answers[block_index()].evaluations = evaluations_;
+  }
+
+  ISINGLASS_DEVICE void resume() {
+    stage_ = state_.stage;
+    start_value_ = state_.start_value;
+    num_snapshots_ = state_.num_snapshots;
+    evaluations_ = state_.evaluations;
+    max_ = {state_.last, state_.prefix,       state_.known,     state_.best_size,
+            state_.best, state_.prefix_value, state_.best_value};
+    if (lane_index() < kMostSnapshots) largest_ = state_.largest[lane_index()];
+    size_ = state_.size;
+    if (stage_ == PackingStage::packed) return;
+    const unsigned size = size_;
+    clear_set();
+    for_kept([&](unsigned i, double gain, double queue, std::uint16_t fresh_at, std::uint8_t flags) {
+      gain_[i] = gain;
+      queue_[i] = queue;
+      fresh_at_[i] = fresh_at;
+      flags_[i] = static_cast<std::uint8_t>(flags & ~kInSet);
+    });
+    replay_to(size);
+  }
+
   ISINGLASS_DEVICE bool has_room() const { return size_ < q_.max_items; }
   ISINGLASS_DEVICE bool fresh(unsigned item) const { return any(owns(item) && fresh_at_[item] == size_); }
 
@@ -222,6 +306,7 @@ class Run {
     const double gain = objective_.gain(item);
     note(item, gain);
     ++evaluations_;
+    ++work_;
     return gain;
   }
   /// All items that are wanted, two at a time.
@@ -240,6 +325,7 @@ class Run {
         note(first, gain_of_first);
         if (two) note(second, gain_of_second);
         evaluations_ += two ? 2 : 1;
+        ++work_;
       }
     }
   }
@@ -287,10 +373,10 @@ class Run {
     refresh_wanted();
   }
 
-  ISINGLASS_DEVICE void run_greedy() {
-    for_own([&](unsigned i) { queue_[i] = (flags_[i] & kEligible) != 0 ? density(i) : kAbsent; });
-    snapshot();
+  /// Whether it came to its end; else this launch did.
+  ISINGLASS_DEVICE bool run_greedy() {
     while (has_room()) {
+      if (tired()) return false;
       const unsigned item = next();
       if (item == kNone) break;
       pick(item);
@@ -298,6 +384,7 @@ class Run {
       if (picks == kRefreshAfter) refresh_all();
       if (picks >= kRefreshAfter && (picks & (picks - 1)) == 0) snapshot();
     }
+    return true;
   }
 
   ISINGLASS_DEVICE void pick(unsigned item) {
@@ -340,6 +427,7 @@ class Run {
   ISINGLASS_DEVICE static unsigned picks_at(unsigned slot) { return slot == 0 ? 0 : kRefreshAfter << (slot - 1); }
 
   ISINGLASS_DEVICE Largest top() {
+    ++work_;
     Largest mine{kAbsent, kNone - lane_index()};
     for_own([&](unsigned i) {
       if (queue_[i] > mine.value) mine = {queue_[i], i};
@@ -413,68 +501,84 @@ class Run {
     while (size_ < size) take(picked(size_), from_owner(gains_, size_));
   }
 
-  ISINGLASS_DEVICE void improve_by_max() {
-    const unsigned last = size_;
-    unsigned size = q_.num_pinned, known = 0;
-    double value = start_value_;
-    for (; size < last; ++size) {
-      while (known + 1 < num_snapshots_ && picks_at(known + 1) <= size - q_.num_pinned) ++known;
-      if (value + shuffle(largest_, known) + q_.slack > value_) break;
-      value += from_owner(gains_, size);
-    }
-    if (size == last) return;
-    double best_value = value_;
-    unsigned best_size = last, best = kNone;
+  /// The best prefix of the greedy set with one more item.
+  struct Max {
+    unsigned last;         // size of the greedy set
+    unsigned size, known;  // of the prefix, and the latest snapshot that was taken before it
+    unsigned best_size, best;
+    double value, best_value;  // of the prefix
+  };
 
-    for_own([&](unsigned i) { gain_[i] = snapshots_[std::size_t{known} * args_.stride + i]; });
+  ISINGLASS_DEVICE void begin_max() {
+    stage_ = PackingStage::packed;
+    max_ = {size_, q_.num_pinned, 0, size_, kNone, start_value_, value_};
+    for (; max_.size < max_.last; ++max_.size) {
+      while (max_.known + 1 < num_snapshots_ && picks_at(max_.known + 1) <= max_.size - q_.num_pinned) ++max_.known;
+      if (max_.value + shuffle(largest_, max_.known) + q_.slack > value_) break;
+      max_.value += from_owner(gains_, max_.size);
+    }
+    if (max_.size == max_.last) return;
+    stage_ = PackingStage::max;
+    for_own([&](unsigned i) { gain_[i] = snapshots_[std::size_t{max_.known} * args_.stride + i]; });
+  }
+
+  /// Whether it came to its end; else this launch did.
+  ISINGLASS_DEVICE bool improve_by_max() {
     Purse purse(q_);
-    for (unsigned k = 0; k < size; ++k) leave_out(picked(k), purse);
-    const unsigned end = last < q_.max_items ? last : q_.max_items;
-    for (; size < end; ++size) {
+    for (unsigned k = 0; k < max_.size; ++k) leave_out(picked(k), purse);
+    const unsigned end = max_.last < q_.max_items ? max_.last : q_.max_items;
+    for (; max_.size < end; ++max_.size) {
+      if (tired()) return false;
       for (unsigned begin = 0; begin < q_.n; begin += kWarp) {
         const unsigned i = begin + lane_index();
         const auto promising = [&] {
-          return ballot(i < q_.n && (flags_[i] & kEligible) != 0 && value + gain_[i] + q_.slack > best_value &&
-                        purse.fits(i));
+          return ballot(i < q_.n && (flags_[i] & kEligible) != 0 &&
+                        max_.value + gain_[i] + q_.slack > max_.best_value && purse.fits(i));
         };
         for (std::uint32_t left = promising(); left != 0;) {
           const unsigned bit = lowest_bit(left), item = begin + bit;
-          if (size_ != size) replay_to(size);
+          if (size_ != max_.size) replay_to(max_.size);
           const double gain = refresh(item);
-          if (value + gain > best_value) {
-            best_value = value + gain;
-            best_size = size;
-            best = item;
+          if (max_.value + gain > max_.best_value) {
+            max_.best_value = max_.value + gain;
+            max_.best_size = max_.size;
+            max_.best = item;
           }
           left = promising() & ~((2U << bit) - 1);
         }
       }
-      value += from_owner(gains_, size);
-      leave_out(picked(size), purse);
+      max_.value += from_owner(gains_, max_.size);
+      leave_out(picked(max_.size), purse);
     }
-    if (best == kNone) {
-      size_ = last;
+    return true;
+  }
+  ISINGLASS_DEVICE void end_max() {
+    stage_ = PackingStage::packed;
+    if (max_.best == kNone) {
+      size_ = max_.last;
       return;
     }
-    replay_to(best_size);
-    take(best, objective_.gain(best));
-    fill_up();
+    replay_to(max_.best_size);
+    take(max_.best, objective_.gain(max_.best));
+    want([&](unsigned i) { return (flags_[i] & (kEligible | kInSet)) == kEligible && purse_.fits(i); });
+    if (!has_room()) return;
+    refresh_wanted();
+    for_own([&](unsigned i) { queue_[i] = (flags_[i] & kWanted) != 0 ? density(i) : kAbsent; });
+    stage_ = PackingStage::filling;
   }
   ISINGLASS_DEVICE void leave_out(unsigned item, Purse& purse) {
     purse.spend(item);
     if (owns(item)) gain_[item] = -HUGE_VAL;
   }
 
-  ISINGLASS_DEVICE void fill_up() {
-    want([&](unsigned i) { return (flags_[i] & (kEligible | kInSet)) == kEligible && purse_.fits(i); });
-    if (!has_room()) return;
-    refresh_wanted();
-    for_own([&](unsigned i) { queue_[i] = (flags_[i] & kWanted) != 0 ? density(i) : kAbsent; });
+  ISINGLASS_DEVICE bool fill_up() {
     while (has_room()) {
+      if (tired()) return false;
       const unsigned item = next();
       if (item == kNone) break;
       pick(item);
     }
+    return true;
   }
 
   const PackingArgs& args_;
@@ -486,9 +590,13 @@ class Run {
   std::uint8_t* flags_;
   std::int32_t* selection_;
   double *gains_, *snapshots_;
+  PackingState& state_;
   double value_ = 0, start_value_ = 0;
   double largest_ = 0;  // largest gain in the snapshot of this lane's number
   unsigned size_ = 0, num_snapshots_ = 0, evaluations_ = 0;
+  PackingStage stage_ = PackingStage::greedy;
+  unsigned work_ = 0;
+  Max max_{};
 };
 
 }  // namespace

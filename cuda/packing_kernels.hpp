@@ -48,14 +48,32 @@ struct PackingAnswer {
   double values[kMostSnapshots];
 };
 
+enum class PackingStage : std::uint32_t { greedy, max, filling, packed };
+
+/// Where a query stands between two launches. What the set amounts to is not kept: it is made again of the selection.
+struct PackingState {
+  double largest[kMostSnapshots];  // gain in each snapshot
+  double start_value;              // of the pinned items
+  double prefix_value, best_value;
+  PackingStage stage;
+  std::uint32_t size, num_snapshots, evaluations;
+  std::uint32_t last, prefix, known, best_size, best;  // of Greedy+Max
+};
+
 struct PackingArgs {
   const PackingQuery* queries;
   PackingAnswer* answers;   // one a query
   std::int32_t* selection;  // (queries, stride)
   double* gains;            // (queries, stride)
   double* snapshots;        // (queries, snapshots, stride)
+  PackingState* states;     // one a query
+  double* item_gains;       // (queries, 2, stride): newest gains, and queue; with the next two what lanes hold of items
+  std::uint16_t* fresh_at;  // (queries, stride)
+  std::uint8_t* flags;      // (queries, stride)
   std::uint32_t stride, num_snapshots;
+  std::uint32_t most_work;  // gains and looks at the queue of one query, after which this launch leaves it
   bool plus_max;
+  bool first;  // launch: states are not there yet
 };
 
 extern const Kernel packing_greedy;

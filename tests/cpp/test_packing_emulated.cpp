@@ -5,9 +5,11 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "check.hpp"
+#include "driver_emulated.hpp"
 #include "emulated.hpp"
 #include "isinglass/control.hpp"
 #include "isinglass/greedy.hpp"
@@ -150,7 +152,7 @@ std::vector<Recipe> recipes() {
 }
 
 /// Instances of every recipe that differ between the device and greedy().
-std::size_t differing(bool plus_max, CertificateLevel certificate, std::uint64_t seeds) {
+std::size_t differing(bool plus_max, CertificateLevel certificate, std::uint64_t seeds, std::uint32_t most_work = 0) {
   std::vector<Instance> instances;
   std::vector<const PackingProblem*> problems;
   for (const Recipe& recipe : recipes()) {
@@ -158,7 +160,8 @@ std::size_t differing(bool plus_max, CertificateLevel certificate, std::uint64_t
   }
   for (const Instance& instance : instances) problems.push_back(instance.problem.front().get());
   Control control(kForever);
-  const std::vector<Packing> found = pack(problems, {.plus_max = plus_max, .certificate = certificate}, control);
+  const std::vector<Packing> found =
+      pack(problems, {.plus_max = plus_max, .certificate = certificate, .most_work = most_work}, control);
   std::size_t count = 0;
   for (std::size_t i = 0; i < problems.size(); ++i) {
     if (!same(found[i], greedy(*problems[i], {.plus_max = plus_max}, certificate, control))) {
@@ -180,6 +183,31 @@ TEST(emulated_packing_equals_greedy) {
   CHECK(differing(true, CertificateLevel::fast, 6) == 0);
   CHECK(differing(false, CertificateLevel::fast, 3) == 0);
   CHECK(differing(true, CertificateLevel::tight, 1) == 0);
+}
+
+TEST(emulated_packing_goes_on_where_a_launch_ended) {
+  const std::size_t& launches = driver::emulated_devices().launches;
+  for (std::uint32_t most_work : {1U, 3U, 20U, 150U}) {
+    const std::size_t before = launches;
+    CHECK(differing(true, CertificateLevel::fast, 2, most_work) == 0);
+    CHECK(launches - before > 2);
+  }
+  CHECK(differing(false, CertificateLevel::fast, 1, 1) == 0);
+}
+
+TEST(emulated_packing_stops_between_launches) {
+  const Instance instance({.n = 200, .budget_share = 0.6}, 3);
+  const PackingProblem* const problem = instance.problem.front().get();
+  const auto run = [&](double seconds) {
+    const std::size_t before = driver::emulated_devices().launches;
+    Control control(seconds);
+    const Packing packing = pack({&problem, 1}, {.most_work = 1}, control)[0];
+    return std::tuple(driver::emulated_devices().launches - before, control.seconds(), packing);
+  };
+  const auto [whole, seconds, packing] = run(kForever);
+  const auto [launches, _, stopped] = run(seconds / 8);
+  CHECK(0 < launches && launches < whole);
+  CHECK(stopped.selection.size() < packing.selection.size() && stopped.bound.value >= packing.value);
 }
 
 TEST(emulated_packing_in_any_order) {
