@@ -45,7 +45,8 @@ void register_emulation(py::module_& m) {
       .def_readwrite("shared_bytes", &EmulatedDevices::shared_bytes)
       .def_readwrite("failure", &EmulatedDevices::failure)
       .def_readwrite("launches", &EmulatedDevices::launches)
-      .def_readwrite("replays", &EmulatedDevices::replays);
+      .def_readwrite("replays", &EmulatedDevices::replays)
+      .def_readwrite("of_others", &EmulatedDevices::of_others);
   m.def("devices", &driver::emulated_devices, py::return_value_policy::reference);
   m.def("order_threads", [](std::uint64_t seed) { emulation::settings().order_seed = seed; }, py::arg("seed"));
   m.def("fill_memory", [](unsigned char pattern) { emulation::settings().pattern = pattern; }, py::arg("pattern"));
@@ -176,6 +177,9 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
   m.def("device_count", &driver::device_count);
   m.def("kernel_seconds", &kernel_seconds);
   m.def("use_graphs", &use_graphs, py::arg("wanted"));
+  m.def(
+      "device_of", [](std::uintptr_t memory) { return driver::device_of(reinterpret_cast<const void*>(memory)); },
+      py::arg("memory"));
   m.def(
       "device",
       [](int device) {

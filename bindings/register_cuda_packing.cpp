@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,10 +36,11 @@ void register_cuda_packing(py::module_& m) {
       py::arg("time_limit"), py::arg("progress"));
   m.def(
       "embed",
-      [](const PackingHandle& handle, std::uintptr_t rows, int device, double time_limit, const py::object& progress) {
+      [](const PackingHandle& handle, std::optional<std::uintptr_t> rows, int device, double time_limit,
+         const py::object& progress) {
         if (handle.has_embeddings()) return;
         cuda::EmbeddingRows given{
-            handle.rows, reinterpret_cast<const float*>(rows), handle.size(), handle.dimension, {}};
+            handle.rows, rows ? reinterpret_cast<const float*>(*rows) : nullptr, handle.size(), handle.dimension, {}};
         if (handle.sample) given.sample = *handle.sample;
         controlled(time_limit, progress, [&](Control& control) {
           if (auto embeddings = cuda::embed(given, device, control)) handle.adopt(std::move(embeddings));

@@ -103,20 +103,18 @@ std::unique_ptr<PackingHandle> make_problem(
       throw std::invalid_argument("embeddings must be of shape (n, d)");
     }
     keep(embeddings);
-    keep(represented);
-    handle->embedded = true;
     handle->rows = embeddings->data();
     handle->dimension = static_cast<std::size_t>(embeddings->shape(1));
+  }
+  if (device_dimension) handle->dimension = *device_dimension;
+  if (embeddings || device_dimension) {
+    handle->embedded = true;
     handle->stores_similarity = store_similarity;
     if (represented) {
+      keep(represented);
       handle->sample = vector_view(represented, "represented");
       view.targets = handle->sample->size();
     }
-  }
-  if (device_dimension) {
-    handle->embedded = true;
-    handle->dimension = *device_dimension;
-    handle->stores_similarity = store_similarity;
   }
   if (handle->is_small()) handle->problem(nullptr);
   return handle;

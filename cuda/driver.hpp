@@ -92,6 +92,8 @@ double wait(Stream* stream);
 
 /// Waits for all that is under way on a device, on anyone's stream: then arrays of others may be read.
 void settle(int device);
+/// The device on which memory of anyone lies; -1 where it is on none.
+int device_of(const void* memory);
 
 /// After a failure: true when the device had lost what this process held there, all of it; then the next call starts
 /// anew.

@@ -305,6 +305,12 @@ void settle(int device) {
   check(cudaDeviceSynchronize(), device, "waiting for the work of others");
 }
 
+int device_of(const void* memory) {
+  cudaPointerAttributes attributes;
+  check(cudaPointerGetAttributes(&attributes, memory), 0, "asking where an array lies");
+  return attributes.type == cudaMemoryTypeUnregistered ? -1 : attributes.device;
+}
+
 bool recover(int device) noexcept {
   cudaGetLastError();
   if (cudaSetDevice(device) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess) return false;

@@ -116,6 +116,14 @@ void release(Graph* graph) noexcept { delete graph; }
 
 double wait(Stream* stream) { return std::exchange(stream->seconds, 0); }
 void settle(int) {}
+int device_of(const void* memory) {
+  const std::lock_guard lock(mutex);
+  for (const auto& [begin, held] : allocated) {
+    const auto* const first = static_cast<const std::byte*>(begin);
+    if (memory >= first && memory < first + held.second) return held.first;
+  }
+  return emulated_devices().of_others;
+}
 bool recover(int) noexcept { return true; }
 
 }  // namespace isinglass::cuda::driver

@@ -116,6 +116,9 @@ std::unique_ptr<Embeddings> embed(const EmbeddingRows& rows, int device, Control
   const float* const on_device = rows.device == nullptr ? batch.device(raw) : rows.device;
   all.scale(on_device, rows.d);
   if (sampled) sample.scale(on_device, rows.d);
+  // Picks of a sampled pool ask for rows, one by one, on the host.
+  std::vector<float> copy(sampled && rows.device != nullptr ? rows.n * rows.d : 0);
+  batch.fetch(copy.data(), rows.device, copy.size() * sizeof(float));
   if (!of_rows.run(batch, rows.d, control)) return nullptr;
   if (sampled && !of_columns.run(batch, rows.d, control)) return nullptr;
   batch.download();
@@ -137,6 +140,7 @@ std::unique_ptr<Embeddings> embed(const EmbeddingRows& rows, int device, Control
   const std::span<const float> self = batch.host(columns.self).first(panels_of(columns.items) * Embeddings::kPanel);
   return std::make_unique<Embeddings>(Embeddings::Parts{
       .rows = rows.host,
+      .own_rows = std::move(copy),
       .n = rows.n,
       .d = rows.d,
       .sample = {rows.sample.begin(), rows.sample.end()},

@@ -15,7 +15,7 @@ struct EmbeddingRows {
   const float* host = nullptr;
   const float* device = nullptr;  // where they lie on the device instead: read in place
   std::size_t n = 0, d = 0;
-  std::span<const std::int32_t> sample;  // as of Embeddings, or empty; `host` stays in use then
+  std::span<const std::int32_t> sample;  // as of Embeddings, or empty; `host` stays in use then, or a copy is made
 };
 
 /// The same Embeddings as the constructor makes, bit for bit, with the sums that `sums` gives: unit rows and all n^2

@@ -177,6 +177,14 @@ void Batch::download() {
   begin_steps();
 }
 
+void Batch::fetch(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  // Not a step of a graph: whose memory the ends are may change from call to call.
+  begin_steps();
+  const driver::Step step{.kind = driver::Step::Kind::download, .to = to, .from = from, .bytes = bytes};
+  driver::enqueue(lease_->stream, {&step, 1});
+}
+
 void Batch::launch_bytes(const Kernel& kernel, const Shape& shape, std::span<const std::byte> args) {
   if (shape.blocks == 0) return;
   if (shape.threads == 0 || shape.threads % 32 != 0 || shape.threads > kernel.most_threads) {

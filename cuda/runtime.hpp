@@ -83,6 +83,8 @@ class Batch {
   }
   /// The device begins what was asked of it here at the latest: uploads and launches are gathered until then.
   void download();
+  /// From memory of others on this device.
+  void fetch(void* to, const void* from, std::size_t bytes);
   void wait();
 
   const DeviceInfo& info() const;

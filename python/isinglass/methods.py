@@ -165,7 +165,12 @@ def find(problem_type: type, name: str) -> Method:
         raise ValueError(f"{problem_type.__name__} has no method {name!r}: {hint}") from None
 
 
-_DEVICE = Option("device", None, count(0), "CUDA device by its number, for the back end cuda alone; None: the first")
+_DEVICE = Option(
+    "device",
+    None,
+    count(0),
+    "CUDA device by its number, for the back end cuda alone; None: where its arrays lie, or the first",
+)
 _EFFORT = Option(
     "effort", "normal", choice("normal", "high"), "'high': also one run from each first item (.6174), then exchanges"
 )

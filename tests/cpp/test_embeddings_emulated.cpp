@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -52,7 +53,7 @@ std::size_t differing(std::initializer_list<Size> sizes) {
     for (std::size_t k = 0; k < size.sample; ++k) sample.push_back(static_cast<std::int32_t>(k * size.n / size.sample));
     Control control(kForever);
     EmbeddingRows given{rows.data(), nullptr, size.n, size.d, sample};
-    if (size.on_device) given.device = rows.data();  // memory of an emulated device is the host's
+    if (size.on_device) std::swap(given.host, given.device);  // memory of an emulated device is the host's
     const std::unique_ptr<Embeddings> found = embed(given, 0, control);
     const Embeddings wanted =
         sample.empty() ? Embeddings(rows.data(), size.n, size.d) : Embeddings(rows.data(), size.n, size.d, sample);

@@ -31,13 +31,15 @@ class Embeddings {
   };
   /// What the constructors work out, worked out elsewhere, on a device.
   struct Parts {
-    const float* rows;  // of a sample, else not looked at
+    const float* rows;            // of a sample, else not looked at
+    std::vector<float> own_rows;  // instead of `rows`, where they lie nowhere else on the host
     std::size_t n, d;
     std::vector<std::int32_t> sample;  // or empty
     std::vector<float> panels, self;
     Sums sums;
   };
   explicit Embeddings(Parts parts);
+  Embeddings(Embeddings&&) = default;
 
   std::size_t size() const { return n_; }
   std::size_t dimension() const { return d_; }
@@ -81,6 +83,7 @@ class Embeddings {
   Sums sums_of_sample(int threads, Control& control) const;
 
   std::size_t n_, d_, num_columns_;
+  std::vector<float> own_rows_;
   const float* rows_ = nullptr;  // of a sample
   std::vector<std::int32_t> sample_;
   std::vector<float> panels_;  // entry k of column c of panel p at [(p d + k) 16 + c]

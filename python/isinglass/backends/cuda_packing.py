@@ -26,9 +26,9 @@ def _embed(problem: PackingProblem, device: int, request: Request) -> None:
     """Unit rows and sums by the device, where the problem asks for them and it pays."""
     if (embeddings := problem.embeddings) is None or not problem.uses_embeddings:
         return
-    pointer = embeddings.pointer if isinstance(embeddings, DeviceArray) else 0
+    pointer = embeddings.pointer if isinstance(embeddings, DeviceArray) else None
     n, d = embeddings.shape
-    if pointer or n * problem.num_represented * d >= _PRODUCTS_THAT_PAY:
+    if pointer is not None or n * problem.num_represented * d >= _PRODUCTS_THAT_PAY:
         core = problem.core(request.memory_limit, request.threads)
         cuda.native().embed(core, pointer, device, request.time_limit, request.progress)
 
@@ -59,7 +59,8 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
     if any(problem.own_terms for problem in problems):
         raise BackendError("backend 'cuda' cannot call terms of the caller: their code is for the CPU")
     first = requests[0]
-    native, (device, where) = cuda.native(), cuda.device_of(plan)
+    arrays = [p.embeddings for p in problems if p.uses_embeddings and isinstance(p.embeddings, DeviceArray)]
+    native, (device, where) = cuda.native(), cuda.device_of(plan, (array for array in arrays if array.pointer))
     if any(len(problem) > _MOST_ITEMS and problem.uses_embeddings for problem in problems):
         return Results([_alone(problem, plan, first, device, where) for problem in problems])
     for problem in problems:

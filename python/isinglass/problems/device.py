@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-_CUDA = 2  # kDLCUDA
+_CUDA, _CUDA_MANAGED = 2, 13  # kDLCUDA, kDLCUDAManaged
+_LEGACY_STREAM = 1
+_KINDS = {0: "i", 1: "u", 2: "f"}  # DLDataTypeCode of what NumPy has, too
+_OTHER_KINDS = {3: "opaque", 4: "bfloat", 5: "complex", 6: "bool"}
 
 
 class _Tensor(ctypes.Structure):
-    """The head of a DLPack tensor (dlpack.h, DLTensor): what `DLManagedTensor` begins with."""
+    """A DLPack tensor (dlpack.h, DLTensor)."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -27,19 +31,30 @@ class _Tensor(ctypes.Structure):
     )
 
 
+class _VersionedTensor(ctypes.Structure):
+    """DLManagedTensorVersioned. The older DLManagedTensor begins with the tensor itself."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    )
+
+
 class DeviceArray:
-    """A float32 matrix in C order on a CUDA device, with what owns it."""
+    """An array in C order on a CUDA device, with what keeps its memory."""
 
-    dtype = np.dtype(np.float32)
-
-    def __init__(self, owner: object, pointer: int, shape: tuple[int, ...]) -> None:
-        self.owner, self.pointer, self.shape = owner, pointer, shape
+    def __init__(self, owner: object, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.owner, self.pointer, self.shape, self.dtype = owner, pointer, shape, dtype
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"DeviceArray(shape={self.shape}, of {type(self.owner).__name__})"
+        return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, of {type(self.owner).__name__})"
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise ValueError("the array lies on a CUDA device: solve with backend='cuda', or give a copy of it")
@@ -48,39 +63,116 @@ class DeviceArray:
         raise TypeError("an array on a CUDA device stays in its process: give a copy on the host")
 
 
+class _Said(NamedTuple):
+    """What an array says of itself."""
+
+    owner: object
+    pointer: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any] | str  # or the name of a type that NumPy lacks
+    strides: tuple[int, ...] | None  # bytes
+
+
 def on_device(value: object) -> bool:
     """Whether a value is an array that offers itself by `__cuda_array_interface__`, or by DLPack from a CUDA device."""
     if hasattr(value, "__cuda_array_interface__"):
         return True
     where = getattr(value, "__dlpack_device__", None)
-    return where is not None and not isinstance(value, np.ndarray) and where()[0] == _CUDA
+    return where is not None and not isinstance(value, np.ndarray) and where()[0] in (_CUDA, _CUDA_MANAGED)
 
 
-def device_matrix(name: str, value: Any) -> DeviceArray:
-    """The matrix that lies there.
+def device_array(name: str, value: Any, *, ndim: int, dtypes: Sequence[type]) -> DeviceArray:
+    """The array that lies there.
+
+    Notes
+    -----
+    Its memory is read when a back end solves, after all work that is under way on its device, on whatever stream: so
+    the stream that the array names need not be kept, and may be gone by then. Which device that is, is asked of the
+    driver, since `__cuda_array_interface__` does not say.
 
     Raises
     ------
     ValueError
-        If it is not a 2-D float32 array in C order.
+        If it has another number of axes or another type, or is not in C order.
+    TypeError
+        If it is masked.
+    BufferError
+        If it comes by a version of DLPack that is not known.
     """
-    if hasattr(value, "__cuda_array_interface__"):
-        said = value.__cuda_array_interface__
-        kind, shape, pointer = said["typestr"], tuple(said["shape"]), said["data"][0]
-        strides, owner = said.get("strides"), value
+    said = _by_interface(name, value) if hasattr(value, "__cuda_array_interface__") else _by_dlpack(name, value)
+    if len(said.shape) != ndim:
+        raise ValueError(f"{name} must be a {ndim}-D array, got {len(said.shape)}-D")
+    if isinstance(said.dtype, str) or said.dtype not in [np.dtype(one) for one in dtypes]:
+        names = [np.dtype(one).name for one in dtypes]
+        wanted = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+        raise ValueError(f"{name} on a device must be {wanted}, got {said.dtype}")
+    if 0 not in said.shape:
+        step, along = said.dtype.itemsize, []
+        for side in reversed(said.shape):
+            along.append(step)
+            step *= side
+        in_order = tuple(reversed(along))
+        # Along an axis of one entry nobody steps: libraries write there what they like.
+        if said.strides and any(s != t for s, t, side in zip(said.strides, in_order, said.shape) if side > 1):
+            raise ValueError(
+                f"{name} on a device must be in C order, got strides {said.strides} for shape {said.shape}"
+            )
+        if said.pointer == 0:
+            raise ValueError(f"{name} must have memory on a device, got a null pointer: was it freed?")
+    return DeviceArray(said.owner, said.pointer, said.shape, said.dtype)
+
+
+def _by_interface(name: str, value: Any) -> _Said:
+    said = value.__cuda_array_interface__
+    if said.get("mask") is not None:
+        raise TypeError(f"{name} must not be a masked array: fill it first")
+    dtype = np.dtype(said["typestr"])
+    strides = said.get("strides")
+    return _Said(
+        value,
+        said["data"][0],
+        tuple(said["shape"]),
+        said["typestr"] if dtype.kind == "V" or not dtype.isnative else dtype,
+        None if strides is None else tuple(strides),
+    )
+
+
+def _by_dlpack(name: str, value: Any) -> _Said:
+    try:
+        capsule = value.__dlpack__(stream=_LEGACY_STREAM, max_version=(1, 0))
+    except TypeError:  # written before `max_version` was
+        capsule = value.__dlpack__(stream=_LEGACY_STREAM)
+    api = ctypes.pythonapi
+    get_name, get = api.PyCapsule_GetName, api.PyCapsule_GetPointer
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, (ctypes.py_object,)
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    # The capsule keeps its name, so that its own destructor gives the tensor back when we let go of it.
+    kind = get_name(capsule)
+    if kind == b"dltensor_versioned":
+        managed = _VersionedTensor.from_address(get(capsule, kind))
+        if managed.major != 1:
+            raise BufferError(f"{name} must come by DLPack 1 or older, got version {managed.major}.{managed.minor}")
+        tensor = managed.tensor
+    elif kind == b"dltensor":
+        tensor = _Tensor.from_address(get(capsule, kind))
     else:
-        owner = value.__dlpack__()  # the capsule keeps the memory
-        get = ctypes.pythonapi.PyCapsule_GetPointer
-        get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-        tensor = _Tensor.from_address(get(owner, b"dltensor"))
-        kind = "<f4" if (tensor.code, tensor.bits, tensor.lanes) == (2, 32, 1) else f"DLPack type {tensor.code}"
-        shape = tuple(tensor.shape[: tensor.ndim])
-        strides = tuple(4 * step for step in tensor.strides[: tensor.ndim]) if tensor.strides else None
-        pointer = (tensor.data or 0) + tensor.byte_offset
-    if len(shape) != 2:
-        raise ValueError(f"{name} must be a 2-D array, got {len(shape)}-D")
-    if kind != "<f4":
-        raise ValueError(f"{name} on a device must be float32, got {kind}")
-    if strides not in (None, (4 * shape[1], 4)) and 0 not in shape:
-        raise ValueError(f"{name} on a device must be in C order, got strides {strides} for shape {shape}")
-    return DeviceArray(owner, pointer, shape)
+        raise BufferError(f"{name} must come in a new DLPack capsule, got one named {kind!r}: was it consumed before?")
+    dtype: np.dtype[Any] | str
+    if (
+        tensor.code in _KINDS
+        and tensor.bits in (8, 16, 32, 64)
+        and tensor.lanes == 1
+        and (tensor.code, tensor.bits) != (2, 8)
+    ):
+        dtype = np.dtype(f"{_KINDS[tensor.code]}{tensor.bits // 8}")
+    else:
+        kind_name = {**_OTHER_KINDS, 0: "int", 1: "uint", 2: "float"}.get(tensor.code, f"type {tensor.code} of ")
+        dtype = f"{kind_name}{tensor.bits}" + (f" in lanes of {tensor.lanes}" if tensor.lanes != 1 else "")
+    bytes_of_entry = tensor.bits * tensor.lanes // 8
+    return _Said(
+        capsule,
+        (tensor.data or 0) + (tensor.byte_offset if tensor.data else 0),
+        tuple(tensor.shape[: tensor.ndim]),
+        dtype,
+        tuple(bytes_of_entry * step for step in tensor.strides[: tensor.ndim]) if tensor.strides else None,
+    )

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isinglass import _core
 from isinglass.problems import gate
-from isinglass.problems.device import DeviceArray, device_matrix, on_device
+from isinglass.problems.device import DeviceArray, device_array, on_device
 from isinglass.problems.gate import Floats
 from isinglass.problems.term import Term
 
@@ -192,9 +192,11 @@ def _embeddings(value: Any, n: int) -> NDArray[Any] | DeviceArray | None:
     if value is None:
         return None
     if on_device(value):
-        matrix = device_matrix("embeddings", value)
+        matrix = device_array("embeddings", value, ndim=2, dtypes=(np.float32,))
         if len(matrix) != n:
             raise ValueError(f"embeddings must have {n} rows, got shape {matrix.shape}")
+        if n and not matrix.shape[1]:
+            raise ValueError(f"embeddings must have at least one column, got shape {matrix.shape}")
         return matrix
     array = gate.numeric_array("embeddings", value, ndim=2)
     if array.shape[0] != n:
@@ -329,7 +331,8 @@ class PackingProblem:
     embeddings : array_like of float, shape (n, d), optional
         Instead of `similarity`: max(0, cosine) of the rows, in float32. Large pools never form the (n, n) matrix. A
         memory map that is opened for reading is not copied. A float32 array on a CUDA device (CuPy, PyTorch: by
-        `__cuda_array_interface__` or DLPack) is read where it lies, by `backend="cuda"` alone.
+        `__cuda_array_interface__` or DLPack) is read where it lies, by `backend="cuda"` alone, at the first solve:
+        until then it must not change.
     coverage : array_like of 0/1, shape (n, t), or sparse matrix, optional
         Which of t terms each item covers.
     coverage_weights : array_like of float, shape (t,), optional
@@ -567,9 +570,12 @@ class PackingProblem:
             return 0
         n, d = map(int, self.embeddings.shape)
         rows = self.embeddings
-        in_place = isinstance(rows, DeviceArray) or (rows.dtype == np.float32 and rows.flags.c_contiguous)
-        copied = 0 if in_place else 4 * n * d
-        if (sample := self.represented_items) is not None:
+        sample = self.represented_items
+        if isinstance(rows, DeviceArray):
+            copied = 4 * n * d if sample is not None else 0
+        else:
+            copied = 0 if rows.dtype == np.float32 and rows.flags.c_contiguous else 4 * n * d
+        if sample is not None:
             m = sample.size
             return copied + 4 * m * d + _core.bytes_of_sample_sums(n, m) + _WORKING_BYTES_PER_ITEM * (n + 8 * m)
         return copied + 4 * n * d + (4 * n * n if self._stores_similarity else _WORKING_BYTES_PER_ITEM * n)
@@ -611,11 +617,6 @@ class PackingProblem:
         sparse = self.similarity if isinstance(self.similarity, Csr) else None
         embeddings = dimension = None
         if self.uses_embeddings and isinstance(self.embeddings, DeviceArray):
-            if self.represented_items is not None:
-                raise ValueError(
-                    f"embeddings on a device are represented wholly: give represented={len(self)}, got "
-                    f"{self.num_represented}, or a copy of them on the host"
-                )
             dimension = self.embeddings.shape[1]
         elif self.uses_embeddings:
             embeddings = np.ascontiguousarray(self.embeddings, dtype=np.float32)
