@@ -195,8 +195,10 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
       },
       py::arg("device"));
   py::class_<Placement>(m, "Placement", py::module_local())
-      .def(py::init([](int device, unsigned warps, std::uint64_t slice) { return Placement{device, warps, slice}; }),
-           py::arg("device") = 0, py::arg("warps") = 0, py::arg("slice") = 0);
+      .def(py::init([](int device, unsigned warps, std::uint64_t slice, std::size_t portion) {
+             return Placement{device, warps, slice, portion};
+           }),
+           py::arg("device") = 0, py::arg("warps") = 0, py::arg("slice") = 0, py::arg("portion") = 0);
   register_anneal(m);
   register_temper(m);
   isinglass::register_cuda_evidence(m);

@@ -6,12 +6,18 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "isinglass/control.hpp"
 #include "isinglass/parallel.hpp"
 #include "isinglass/reads.hpp"
 #include "qubo_rows.hpp"
+#include "runtime.hpp"
+#include "staging.hpp"
 #include "warp_record.hpp"
 
 namespace isinglass::cuda {
@@ -21,10 +27,10 @@ struct Placement {
   int device = 0;
   unsigned warps = 0;       // of a block; 0: by the size of the problems
   std::uint64_t slice = 0;  // sweeps of the first launch; 0: by the size of the batch
+  std::size_t portion = 0;  // problems that are staged at a time; 0: by their bytes
 };
 
-/// Host memory that one launch may take: more problems wait for the next one.
-inline constexpr std::size_t kMostBytesAtOnce = std::size_t{1} << 28;
+/// Of one portion.
 inline constexpr std::size_t kMostReadsAtOnce = std::size_t{1} << 16;
 
 /// Sweeps that a first launch may take, for `attempts` of all reads a sweep and `n` variables of the largest: 20 ms, as
@@ -93,29 +99,67 @@ class ReadsInHand {
   bool ended_ = false;
 };
 
-/// Launches until every walk has ended, of as many walks at once as host memory allows, `bytes_of(walk, reads)` each.
-/// run(chosen, wanted, stopped) takes the next wanted[k] reads of chosen[k] to their end; stopped: at once.
-template <class Walk, class BytesOf, class Run>
-void in_launches(std::vector<Walk>& walks, Control& control, BytesOf bytes_of, Run run) {
-  for (std::size_t next = 0; next < walks.size();) {
-    std::vector<Walk*> chosen;
+/// The reads of one job under way.
+template <class Job, class Found>
+struct SmallWalk {
+  SmallWalk(const Job& job_in, Found& found_in, Reads& reads)
+      : job(job_in), found(found_in), hand(*job.qubo, job.options, reads) {}
+
+  const Job& job;
+  Found& found;
+  ReadsInHand hand;
+};
+
+/// Walks until all have ended, in portions: while the device works on one, the host fills the next. A Portion is begun
+/// by its constructor, with the next wanted[k] reads of chosen[k] (stopped: they end at once), and ended by `finish`.
+template <class Portion, class Walk, class BytesOf, class Begin>
+void in_portions(std::vector<Walk>& walks, const Placement& placement, Control& control, BytesOf bytes_of,
+                 Begin begin) {
+  struct Running {
+    std::vector<Walk*> walks;
+    std::unique_ptr<Portion> portion;
+  };
+  const auto begun = [&](std::vector<Walk*> chosen, bool stopped) {
     std::vector<std::size_t> wanted;
+    for (const Walk* walk : chosen) wanted.push_back(walk->hand.wanted(stopped));
+    std::unique_ptr<Portion> portion = begin(chosen, std::move(wanted), stopped);
+    return Running{std::move(chosen), std::move(portion)};
+  };
+  std::size_t done = 0;
+  const auto finish = [&](Running running) {
+    while (!running.walks.empty()) {
+      running.portion->finish();
+      done += std::erase_if(running.walks, [](const Walk* walk) { return !walk->hand.open(); });
+      if (!running.walks.empty()) running = begun(std::move(running.walks), control.reason() != StopReason::none);
+    }
+    control.report(static_cast<double>(done) / static_cast<double>(walks.size()));
+  };
+  Running running;
+  for (std::size_t next = 0; next < walks.size();) {
     const bool stopped = control.stop();
+    std::vector<Walk*> chosen;
     for (std::size_t bytes = 0, reads = 0; next < walks.size(); ++next) {
       const std::size_t count = walks[next].hand.wanted(stopped);
       bytes += bytes_of(walks[next], count);
       reads += count;
-      if (!chosen.empty() && (bytes > kMostBytesAtOnce || reads > kMostReadsAtOnce)) break;
+      const bool enough = placement.portion > 0 ? chosen.size() == placement.portion
+                                                : bytes > kPortionBytes && chosen.size() >= kPortionProblems;
+      if (!chosen.empty() && (enough || bytes > kMostPortionBytes || reads > kMostReadsAtOnce)) break;
       chosen.push_back(&walks[next]);
-      wanted.push_back(count);
     }
-    while (!chosen.empty()) {
-      run(chosen, wanted, control.reason() != StopReason::none);
-      std::erase_if(chosen, [](const Walk* walk) { return !walk->hand.open(); });
-      wanted.clear();
-      for (const Walk* walk : chosen) wanted.push_back(walk->hand.wanted(false));
-    }
+    finish(std::exchange(running, begun(std::move(chosen), stopped)));
   }
+  finish(std::move(running));
+}
+
+/// Jobs by what the walks of one launch have in common: the shape of their rows, and `key_of(job)`.
+template <class Job, class KeyOf>
+auto grouped(std::span<const Job> jobs, std::size_t shared_bytes, KeyOf key_of) {
+  std::map<std::pair<RowShape, decltype(key_of(jobs[0]))>, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    groups[{row_shape(*jobs[i].qubo, shared_bytes), key_of(jobs[i])}].push_back(i);
+  }
+  return groups;
 }
 
 }  // namespace isinglass::cuda

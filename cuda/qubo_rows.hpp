@@ -2,6 +2,7 @@
 // to them lies side by side, so that a lane reads its share of a row in one or two vector loads.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -16,7 +17,7 @@ inline constexpr std::size_t kMostVariables = 256;
 struct RowShape {
   unsigned bits;    // 8, 16 or 32
   unsigned blocks;  // of 32 variables: 1, 2, 3, 4, 5 or 8
-  friend bool operator==(const RowShape&, const RowShape&) = default;
+  friend auto operator<=>(const RowShape&, const RowShape&) = default;
 
   std::size_t words() const;  // of a lane, in one row
   std::size_t row_bytes() const { return words() * 32 * sizeof(std::uint32_t); }

@@ -146,6 +146,20 @@ std::uint64_t in_slices(Batch& batch, std::uint64_t total, std::uint64_t guess, 
   return done;
 }
 
+/// launch(first, count, end) for sweeps [0, total) in slices, `end` with the last; where the control stops before that,
+/// and at once if it has `stopped`, a launch of none ends them. Returns why not all sweeps were launched.
+template <class Launch>
+StopReason in_sweeps(Batch& batch, std::uint64_t total, bool stopped, std::uint64_t guess, Control& control,
+                     Launch launch) {
+  std::uint64_t swept = 0;
+  if (!stopped) {
+    swept = in_slices(batch, total, guess, control,
+                      [&](std::uint64_t first, std::uint64_t count) { launch(first, count, first + count == total); });
+  }
+  if (swept < total || total == 0) launch(swept, 0, true);
+  return swept < total ? control.reason() : StopReason::none;
+}
+
 /// The same for work whose end only the device knows: launch(steps) waits, and returns true once all is done. False if
 /// the control stopped before that.
 template <class Launch>

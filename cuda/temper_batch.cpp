@@ -2,28 +2,21 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <tuple>
+#include <memory>
+#include <utility>
 
-#include "runtime.hpp"
 #include "temper_kernels.hpp"
 
 namespace isinglass::cuda {
 namespace {
 
-/// A job under way.
-struct Walk {
-  Walk(const TemperJob& job_in, Tempered& tempered_in)
-      : job(job_in), tempered(tempered_in), hand(*job.qubo, job.options, tempered.reads) {}
+struct Walk : SmallWalk<TemperJob, Tempered> {
+  Walk(const TemperJob& job_in, Tempered& tempered) : SmallWalk(job_in, tempered, tempered.reads) {}
 
   std::size_t bytes(RowShape shape, std::size_t reads) const {
     return job.qubo->size() * (shape.row_bytes() + sizeof(std::int32_t)) +
            reads * (sizeof(TemperRead) + sizeof(TemperRecord) + sizeof(TemperEnd));
   }
-
-  const TemperJob& job;
-  Tempered& tempered;
-  ReadsInHand hand;
 };
 
 TemperProblem problem_of(const Walk& walk, std::size_t rows, std::size_t linear) {
@@ -41,88 +34,95 @@ TemperProblem problem_of(const Walk& walk, std::size_t rows, std::size_t linear)
   return problem;
 }
 
-/// One launch, sliced, of reads of walks that share a kernel and the number of sweeps.
-void run(std::span<Walk* const> walks, std::span<const std::size_t> wanted, RowShape shape, const Placement& placement,
-         int threads, bool stopped, Control& control) {
-  const TemperOptions& shared = walks[0]->job.options;
-  const bool starts_given = shared.initial_states != nullptr;
-  std::vector<TemperProblem> problems;
-  std::vector<TemperRead> reads;
-  std::vector<std::size_t> place;  // of the first read of a problem
-  std::size_t rows = 0, linear = 0, attempts = 0, largest = 0;
-  for (std::size_t p = 0; p < walks.size(); ++p) {
-    const std::size_t n = walks[p]->job.qubo->size();
-    problems.push_back(problem_of(*walks[p], rows, linear));
-    place.push_back(reads.size());
-    for (std::size_t r = 0; r < wanted[p]; ++r) {
-      reads.push_back({static_cast<std::uint32_t>(p), walks[p]->tempered.reads.count + r});
+class Portion {
+ public:
+  Portion(std::vector<Walk*> walks, std::vector<std::size_t> wanted, RowShape shape, const Placement& placement,
+          int threads, bool stopped, Control& control)
+      : walks_(std::move(walks)), wanted_(std::move(wanted)), threads_(threads), batch_(placement.device) {
+    const TemperOptions& shared = walks_[0]->job.options;
+    const bool starts_given = shared.initial_states != nullptr;
+    std::vector<TemperProblem> problems;
+    std::vector<TemperRead> reads;
+    std::size_t rows = 0, linear = 0, attempts = 0, largest = 0;
+    for (std::size_t p = 0; p < walks_.size(); ++p) {
+      const std::size_t n = walks_[p]->job.qubo->size();
+      problems.push_back(problem_of(*walks_[p], rows, linear));
+      place_.push_back(reads.size());
+      for (std::size_t r = 0; r < wanted_[p]; ++r) {
+        reads.push_back({static_cast<std::uint32_t>(p), walks_[p]->found.reads.count + r});
+      }
+      rows += n * shape.row_bytes() / sizeof(std::uint32_t);
+      linear += n;
+      attempts += wanted_[p] * n * kLadderReplicas;
+      largest = std::max(largest, n);
     }
-    rows += n * shape.row_bytes() / sizeof(std::uint32_t);
-    linear += n;
-    attempts += wanted[p] * n * kLadderReplicas;
-    largest = std::max(largest, n);
+
+    const auto problem_array = batch_.input<TemperProblem>(problems.size());
+    const auto read_array = batch_.input<TemperRead>(reads.size());
+    const auto row_array = batch_.input<std::uint32_t>(rows);
+    const auto linear_array = batch_.input<std::int32_t>(linear);
+    const auto start_array = batch_.input<std::uint32_t>(starts_given ? reads.size() * kMostBlocks : 0);
+    ends_ = batch_.output<TemperEnd>(reads.size());
+    const auto record_array = batch_.scratch<TemperRecord>(reads.size());
+    batch_.allocate();
+    std::ranges::copy(problems, batch_.host(problem_array).begin());
+    std::ranges::copy(reads, batch_.host(read_array).begin());
+    on_threads(walks_.size(), threads, [&](std::size_t p) {
+      const Walk& walk = *walks_[p];
+      const Qubo& qubo = *walk.job.qubo;
+      pack_rows(qubo, shape, batch_.host(row_array).data() + problems[p].rows);
+      std::ranges::copy(qubo.linear(), batch_.host(linear_array).data() + problems[p].linear);
+      for (std::size_t r = 0; starts_given && r < wanted_[p]; ++r) {
+        pack_state(walk.job.options.initial_states + (walk.found.reads.count + r) * qubo.size(), qubo.size(),
+                   batch_.host(start_array).data() + (place_[p] + r) * kMostBlocks);
+      }
+    });
+
+    batch_.upload();
+    TemperArgs args{.problems = batch_.device(problem_array),
+                    .reads = batch_.device(read_array),
+                    .rows = batch_.device(row_array),
+                    .linear = batch_.device(linear_array),
+                    .starts = starts_given ? batch_.device(start_array) : nullptr,
+                    .records = batch_.device(record_array),
+                    .ends = batch_.device(ends_),
+                    .first_sweep = 0,
+                    .num_sweeps = 0,
+                    .all_sweeps = shared.num_sweeps,
+                    .begin = true,
+                    .end = false};
+    const Shape grid{static_cast<unsigned>(reads.size()), kTemperThreads, kTemperRows + shape.shared_bytes(largest)};
+    reason_ = in_sweeps(batch_, shared.num_sweeps, stopped, first_slice(placement, attempts, largest), control,
+                        [&](std::uint64_t first, std::uint64_t count, bool end) {
+                          args.first_sweep = static_cast<std::uint32_t>(first);
+                          args.num_sweeps = static_cast<std::uint32_t>(count);
+                          args.begin = first == 0;
+                          args.end = end;
+                          batch_.launch(temper_kernel(shape), grid, args);
+                        });
+    batch_.download();
   }
 
-  Batch batch(placement.device);
-  const auto problem_array = batch.input<TemperProblem>(problems.size());
-  const auto read_array = batch.input<TemperRead>(reads.size());
-  const auto row_array = batch.input<std::uint32_t>(rows);
-  const auto linear_array = batch.input<std::int32_t>(linear);
-  const auto start_array = batch.input<std::uint32_t>(starts_given ? reads.size() * kMostBlocks : 0);
-  const auto end_array = batch.output<TemperEnd>(reads.size());
-  const auto record_array = batch.scratch<TemperRecord>(reads.size());
-  batch.allocate();
-  std::ranges::copy(problems, batch.host(problem_array).begin());
-  std::ranges::copy(reads, batch.host(read_array).begin());
-  on_threads(walks.size(), threads, [&](std::size_t p) {
-    const Qubo& qubo = *walks[p]->job.qubo;
-    pack_rows(qubo, shape, batch.host(row_array).data() + problems[p].rows);
-    std::ranges::copy(qubo.linear(), batch.host(linear_array).data() + problems[p].linear);
-    for (std::size_t r = 0; starts_given && r < wanted[p]; ++r) {
-      pack_state(walks[p]->job.options.initial_states + (walks[p]->tempered.reads.count + r) * qubo.size(), qubo.size(),
-                 batch.host(start_array).data() + (place[p] + r) * kMostBlocks);
-    }
-  });
-
-  batch.upload();
-  const std::uint32_t sweeps = shared.num_sweeps;
-  TemperArgs args{.problems = batch.device(problem_array),
-                  .reads = batch.device(read_array),
-                  .rows = batch.device(row_array),
-                  .linear = batch.device(linear_array),
-                  .starts = starts_given ? batch.device(start_array) : nullptr,
-                  .records = batch.device(record_array),
-                  .ends = batch.device(end_array),
-                  .first_sweep = 0,
-                  .num_sweeps = 0,
-                  .all_sweeps = sweeps,
-                  .begin = true,
-                  .end = false};
-  const Shape grid{static_cast<unsigned>(reads.size()), kTemperThreads, kTemperRows + shape.shared_bytes(largest)};
-  const auto launch = [&](std::uint64_t first, std::uint64_t count, bool end) {
-    args.first_sweep = static_cast<std::uint32_t>(first);
-    args.num_sweeps = static_cast<std::uint32_t>(count);
-    args.begin = first == 0;
-    args.end = end;
-    batch.launch(temper_kernel(shape), grid, args);
-  };
-  std::uint64_t swept = 0;
-  if (!stopped) {
-    swept = in_slices(batch, sweeps, first_slice(placement, attempts, largest), control,
-                      [&](std::uint64_t first, std::uint64_t count) { launch(first, count, first + count == sweeps); });
+  void finish() {
+    batch_.wait();
+    on_threads(walks_.size(), threads_, [&](std::size_t p) {
+      Walk& walk = *walks_[p];
+      const TemperEnd* const ends = batch_.host(ends_).data() + place_[p];
+      if (walk.found.reads.count == 0) describe_ladder(ends[0].ladder, walk.found);
+      walk.hand.take(
+          wanted_[p], reason_, [&](std::size_t r) { return ends[r].state; },
+          [&](std::size_t r) { return ends[r].flips; });
+    });
   }
-  if (swept < sweeps) launch(swept, 0, true);
-  batch.download();
-  batch.wait();
 
-  const StopReason reason = swept < sweeps ? control.reason() : StopReason::none;
-  on_threads(walks.size(), threads, [&](std::size_t p) {
-    const TemperEnd* const ends = batch.host(end_array).data() + place[p];
-    if (walks[p]->tempered.reads.count == 0) describe_ladder(ends[0].ladder, walks[p]->tempered);
-    walks[p]->hand.take(
-        wanted[p], reason, [&](std::size_t r) { return ends[r].state; }, [&](std::size_t r) { return ends[r].flips; });
-  });
-}
+ private:
+  std::vector<Walk*> walks_;
+  std::vector<std::size_t> wanted_, place_;  // place_: of the first read of a problem
+  int threads_;
+  Batch batch_;
+  Array<TemperEnd> ends_;
+  StopReason reason_ = StopReason::none;
+};
 
 }  // namespace
 
@@ -131,27 +131,18 @@ std::vector<Tempered> temper(std::span<const TemperJob> jobs, const Placement& p
   std::vector<Tempered> found(jobs.size());
   const double begin_seconds = control.seconds();
   check_device(placement.device);
-  const std::size_t shared_bytes = driver::info(placement.device).shared_bytes - kTemperRows;
-  // What one launch has in common: its kernel, the number of sweeps, given starts.
-  std::map<std::tuple<unsigned, unsigned, std::uint32_t, bool>, std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const RowShape shape = row_shape(*jobs[i].qubo, shared_bytes);
-    groups[{shape.bits, shape.blocks, jobs[i].options.num_sweeps, jobs[i].options.initial_states != nullptr}].push_back(
-        i);
-  }
-  std::size_t done = 0;
+  const auto groups = grouped(
+      jobs, driver::info(placement.device).shared_bytes - kTemperRows,
+      [](const TemperJob& job) { return std::pair(job.options.num_sweeps, job.options.initial_states != nullptr); });
   for (const auto& [key, members] : groups) {
-    const RowShape shape{std::get<0>(key), std::get<1>(key)};
+    const RowShape shape = key.first;
     std::vector<Walk> walks;
     walks.reserve(members.size());
     for (std::size_t i : members) walks.emplace_back(jobs[i], found[i]);
-    in_launches(
-        walks, control, [&](const Walk& walk, std::size_t reads) { return walk.bytes(shape, reads); },
-        [&](std::span<Walk* const> chosen, std::span<const std::size_t> wanted, bool stopped) {
-          run(chosen, wanted, shape, placement, threads, stopped, control);
-          done += static_cast<std::size_t>(
-              std::count_if(chosen.begin(), chosen.end(), [](const Walk* walk) { return !walk->hand.open(); }));
-          control.report(static_cast<double>(done) / static_cast<double>(jobs.size()));
+    in_portions<Portion>(
+        walks, placement, control, [&](const Walk& walk, std::size_t reads) { return walk.bytes(shape, reads); },
+        [&](const std::vector<Walk*>& chosen, std::vector<std::size_t> wanted, bool stopped) {
+          return std::make_unique<Portion>(chosen, std::move(wanted), shape, placement, threads, stopped, control);
         });
   }
   for (Tempered& tempered : found) tempered.reads.search_seconds = control.seconds() - begin_seconds;

@@ -99,6 +99,25 @@ def test_anneal_emulated_batches_of_mixed_models(emulated: ModuleType) -> None:
     assert same(found[5], ig.solve(models[5], "anneal", "cuda", seed=5, num_reads=3, num_sweeps=6))
 
 
+@pytest.mark.parametrize("targeted", [False, True])
+@pytest.mark.parametrize("method", ["anneal", "temper"])
+def test_emulated_batches_in_portions(
+    emulated: ModuleType, monkeypatch: pytest.MonkeyPatch, method: str, targeted: bool
+) -> None:
+    models = [dense(12, seed=k) for k in range(8)]
+    # Half of the models never get there, and need every generation of reads.
+    target = float(np.median([ig.solve(model, "exact").energy for model in models])) if targeted else None
+    run = {"seed": 3, "num_reads": 70 if targeted else 3, "num_sweeps": 4, "target_energy": target}
+    whole = ig.solve_many(models, method, "cuda", **run)
+    monkeypatch.setattr(cuda, "CUT", {"portion": 3})
+    launches = emulated.devices().launches
+    parted = ig.solve_many(models, method, "cuda", **run)
+    assert emulated.devices().launches >= launches + 3
+    expected = ig.solve_many(models, method, "cpu", **run)
+    assert all(same(a, c) and same(b, c) for a, b, c in zip(whole, parted, expected, strict=True))
+    assert len({result.provenance["target_reached"] for result in whole}) == 1 + targeted
+
+
 def test_emulated_refuses_by_name(emulated: ModuleType) -> None:
     with pytest.raises(BackendError, match="backend 'cuda' cannot honour option 'layout' of method 'anneal'"):
         ig.solve(dense(5), "anneal", "cuda", layout="lanes32")
