@@ -9,14 +9,13 @@
 
 #include "arrays.hpp"
 #include "controlled.hpp"
-#include "large_anneal.hpp"
 #include "large_tabu.hpp"
-#include "large_temper.hpp"
+#include "large_walks.hpp"
 #include "memetic.hpp"
 #include "qubo_batch.hpp"
 #include "qubo_search.hpp"
 #include "small_models.hpp"
-#include "sparse_anneal.hpp"
+#include "sparse_walks.hpp"
 #include "tabu.hpp"
 
 namespace isinglass {
@@ -39,7 +38,6 @@ bool is_sparse(const Qubo& qubo) {
 
 void register_cuda_search(py::module_& m) {
   m.attr("most_small") = cuda::kMostSmall;
-  m.attr("most_large") = cuda::kMostLarge;
   m.attr("most_large_tabu") = cuda::kMostLargeTabu;
   m.attr("most_pool_size") = cuda::kMostPoolSize;
 
@@ -190,12 +188,14 @@ void register_cuda_search(py::module_& m) {
               beta_range ? Window{scale / beta_range->first, scale / beta_range->second} : handle.annealing_window();
           Walked walked;
           walked.schedule_seconds = control.seconds();
-          Tempered tempered = cuda::large_temper(*handle.qubo, options, placement, control);
+          const bool sparse = is_sparse(*handle.qubo);
+          Tempered tempered = sparse ? cuda::sparse_temper(*handle.qubo, options, placement, control)
+                                     : cuda::large_temper(*handle.qubo, options, placement, control);
           walked.reads = std::move(tempered.reads);
           walked.reads.search_seconds += walked.schedule_seconds;
           for (double temperature : tempered.ladder) walked.betas.push_back(scale / temperature);
           walked.swap_rates = std::move(tempered.swap_rates);
-          walked.layout = "blocks";
+          walked.layout = sparse ? "lanes" : "blocks";
           return walked;
         });
       },

@@ -265,13 +265,16 @@ void Emulator::run_block(unsigned block, unsigned blocks, std::size_t shared_byt
   for (Warp& warp : warps) warp.waiting = 0;
   at_block = done = 0;
   begin.release();
-  while (done < threads) {
+  // Without one of its barriers a search may go round in circles.
+  constexpr std::size_t kMostTurns = std::size_t{1} << 16;
+  for (std::size_t turns_of_block = 0; done < threads; ++turns_of_block) {
     const std::vector<unsigned> turn = ready_threads();
     for (unsigned t : turn) {
       resume(*fibers[t]);
       if (mistake != nullptr) break;
     }
     if (turn.empty()) mistake = "deadlock";
+    if (turns_of_block == kMostTurns && in_force.skipped.line > 0) mistake = "no end in sight";
     if (mistake != nullptr) {
       // Threads that stand in the middle of the kernel are given up: they begin afresh next time.
       for (auto& fiber : fibers) fiber->begun = fiber->begun && fiber->state == State::done;

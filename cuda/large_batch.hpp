@@ -1,16 +1,21 @@
-// A large dense model in a batch: its rows and biases, and the kernels for them.
+// A large dense model in a batch, and replicas of it: a block each.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "isinglass/qubo.hpp"
+#include "isinglass/tabu.hpp"
 #include "large_kernels.hpp"
+#include "one_model.hpp"
 #include "runtime.hpp"
 
 namespace isinglass::cuda {
 
+/// Its rows and biases, and the kernels for them.
 class LargeRows {
  public:
   LargeRows(Batch& batch, const Qubo& qubo)
@@ -43,6 +48,8 @@ class LargeRows {
             static_cast<std::uint32_t>(stride_)};
   }
 
+  std::size_t size() const { return qubo_.size(); }
+
   /// Of three kernels, by the width of a coupling.
   const Kernel& pick(const Kernel& of8, const Kernel& of16, const Kernel& of32) const {
     return bytes_ == 1 ? of8 : bytes_ == 2 ? of16 : of32;
@@ -61,6 +68,73 @@ class LargeRows {
   std::size_t bytes_, stride_;
   Array<std::byte> rows_;
   Array<std::int32_t> linear_;
+};
+
+/// Replicas of a model whose rows may lie in another batch.
+class LargeReplicas {
+ public:
+  /// Those of `of_state` replicas begin at the same of `states`, or all at random ones (nullptr).
+  LargeReplicas(Batch& batch, const LargeRows& rows, std::uint64_t seed, std::vector<LargeReplica> replicas,
+                const std::uint8_t* states, std::size_t of_state)
+      : batch_(batch),
+        rows_(rows),
+        seed_(seed),
+        replicas_(std::move(replicas)),
+        initial_(states),
+        of_state_(of_state),
+        words_(words_of(rows.size())),
+        replica_array_(batch.input<LargeReplica>(replicas_.size())),
+        given_(batch.input<std::uint32_t>(states != nullptr ? replicas_.size() * words_ : 0)),
+        states_(batch.output<std::uint32_t>(replicas_.size() * words_)),
+        records_(batch.output<ReplicaRecord>(replicas_.size())),
+        bests_(batch.scratch<std::uint32_t>(replicas_.size() * words_)),
+        fields_(batch.scratch<std::int32_t>(replicas_.size() * field_count(rows.size()))) {}
+
+  void fill() const {
+    std::ranges::copy(replicas_, batch_.host(replica_array_).begin());
+    for (std::size_t r = 0; initial_ != nullptr && r < replicas_.size(); ++r) {
+      pack(initial_ + r / of_state_ * rows_.size(), rows_.size(), batch_.host(given_).data() + r * words_);
+    }
+  }
+
+  void launch(const SweepSlice& slice) const {
+    const LargeSweepArgs args{rows_.device(),
+                              seed_,
+                              batch_.device(replica_array_),
+                              batch_.device(records_),
+                              batch_.device(states_),
+                              initial_ != nullptr ? batch_.device(given_) : nullptr,
+                              batch_.device(bests_),
+                              batch_.device(fields_),
+                              slice.t2,
+                              slice.t2_each,
+                              slice.over,
+                              slice.first,
+                              slice.count,
+                              slice.begins,
+                              slice.keep_best,
+                              slice.finish};
+    batch_.launch(rows_.pick(large_sweep_8, large_sweep_16, large_sweep_32),
+                  {static_cast<unsigned>(replicas_.size()), rows_.threads(), sweep_bytes(rows_.size())}, args);
+  }
+
+  const ReplicaRecord* records() const { return batch_.device(records_); }
+  const ReplicaRecord& record(std::size_t replica) const { return batch_.host(records_)[replica]; }
+  const std::uint32_t* words(std::size_t replica) const { return batch_.host(states_).data() + replica * words_; }
+  void state(std::size_t replica, std::uint8_t* out) const { unpack(words(replica), rows_.size(), out); }
+
+ private:
+  Batch& batch_;
+  const LargeRows& rows_;
+  std::uint64_t seed_;
+  std::vector<LargeReplica> replicas_;
+  const std::uint8_t* initial_;
+  std::size_t of_state_, words_;
+  Array<LargeReplica> replica_array_;
+  Array<std::uint32_t> given_, states_;
+  Array<ReplicaRecord> records_;
+  Array<std::uint32_t> bests_;
+  Array<std::int32_t> fields_;
 };
 
 }  // namespace isinglass::cuda

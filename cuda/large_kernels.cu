@@ -17,12 +17,13 @@ class LargeSweeper {
         state_(shared_arena<std::uint32_t>(16 + sizeof(std::int32_t) * field_count(args.model.n))),
         words_((args.model.n + 31) / 32),
         replica_(block_index()),
-        key_(read_key(args.seed, args.first_read + replica_)) {}
+        own_(args.replicas[replica_]),
+        key_(read_key(args.seed, own_.number)) {}
 
   ISINGLASS_DEVICE void run() {
     std::uint32_t* const states = args_.states + std::size_t{replica_} * words_;
     std::int32_t* const fields = args_.fields + replica_ * field_count(args_.model.n);
-    LargeRecord& record = args_.records[replica_];
+    ReplicaRecord& record = args_.records[replica_];
     if (args_.begins && args_.given == nullptr) {
       draw();
     } else {
@@ -41,9 +42,9 @@ class LargeSweeper {
       flips_ = record.flips;
     }
     sync_block();
-    for (std::uint32_t k = 0; k < args_.count; ++k) {
-      const std::uint32_t sweep = args_.first + k;
-      pass<false>(sweep_key(key_, sweep), args_.t2_each != nullptr ? args_.t2_each[replica_] : args_.t2[sweep]);
+    for (std::uint32_t sweep = args_.first; sweep < args_.first + args_.count && sweep < own_.sweeps; ++sweep) {
+      const float t2 = args_.t2_each != nullptr ? args_.t2_each[replica_] : args_.t2[own_.first_t2 + sweep];
+      pass<false>(sweep_key(key_, sweep), t2);
       if (energy_ < best_) {
         best_ = energy_;
         if (args_.keep_best) keep();
@@ -73,7 +74,7 @@ class LargeSweeper {
   ISINGLASS_DEVICE void keep() const { copy(args_.bests + std::size_t{replica_} * words_, state_); }
 
   ISINGLASS_DEVICE void draw() const {
-    const SweepKey key = sweep_key(read_key(args_.seed ^ stream::initial_state, args_.first_read + replica_), 0);
+    const SweepKey key = sweep_key(read_key(args_.seed ^ stream::initial_state, own_.number), 0);
     for (std::uint32_t w = warp_index(); w < words_; w += warps_in_block()) {
       const std::uint32_t v = kWarp * w + lane_index();
       const std::uint32_t word = ballot(v < args_.model.n && random_bits(key, v) >> 31 != 0);
@@ -146,6 +147,7 @@ class LargeSweeper {
   LargeFields<Row> fields_;
   std::uint32_t* state_;
   std::uint32_t words_, replica_;
+  LargeReplica own_;
   ReadKey key_;
   std::int64_t energy_, best_;
   std::uint64_t flips_;
@@ -162,32 +164,5 @@ ISINGLASS_DEVICE void sweep_replica(const LargeSweepArgs& args) {
 ISINGLASS_KERNEL(large_sweep_8, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int8_t>(args); }
 ISINGLASS_KERNEL(large_sweep_16, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int16_t>(args); }
 ISINGLASS_KERNEL(large_sweep_32, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int32_t>(args); }
-
-ISINGLASS_KERNEL(large_exchange, LargeExchangeArgs, kWarp) {
-  if (thread_index() != 0) return;
-  Ladder& ladder = args.ladders[block_index()];
-  std::uint32_t& over = args.over[block_index()];
-  float* const t2 = args.t2_each + std::size_t{kReplicasOfRead} * block_index();
-  if (args.begins) {
-    ladder.begin(args.temperatures, args.rungs);
-    over = 0;
-  } else {
-    if (over != 0) return;
-    const LargeRecord* const records = args.records + std::size_t{kReplicasOfRead} * block_index();
-    std::int64_t energy[kReplicasOfRead], best = records[0].best;
-    for (std::uint32_t r = 0; r < kReplicasOfRead; ++r) {
-      energy[r] = records[r].energy;
-      best = records[r].best < best ? records[r].best : best;
-    }
-    for (std::size_t rung = args.sweep % 2; rung + 1 < ladder.rungs; rung += 2) {
-      ladder.exchange(args.seed, args.first_read + block_index(), args.sweep, rung, energy);
-    }
-    ladder.move_after(args.sweep, args.all_sweeps);
-    if ((args.sweep + 1) % kSweepsPerRound == 0) {
-      over = static_cast<double>(best) / args.scale + args.offset <= args.target;
-    }
-  }
-  ladder.temperatures_of_replicas(t2);
-}
 
 }  // namespace isinglass::cuda

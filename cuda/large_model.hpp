@@ -24,10 +24,4 @@ inline constexpr std::uint32_t kGroup = 32 * kChunk;
 /// Numbers that one replica's fields take.
 constexpr std::size_t field_count(std::size_t n) { return (n + kGroup - 1) / kGroup * kGroup; }
 
-/// What a replica is between two launches.
-struct LargeRecord {
-  std::int64_t energy, best;
-  std::uint64_t flips;
-};
-
 }  // namespace isinglass::cuda

@@ -1,4 +1,9 @@
-// Annealing of one model by a kernel that walks all reads at once, whatever form the model takes on the device.
+// Annealing and tempering of one large model by kernels that walk all replicas at once, whatever form the model takes
+// on the device.
+//
+// A Form(batch, qubo, start) declares the arrays of its model and replicas in a batch; `fill` fills the inputs,
+// `launch` walks a slice, `records` lie on the device, and `record` and `state` tell of a replica once all is
+// downloaded.
 #pragma once
 
 #include <algorithm>
@@ -6,62 +11,56 @@
 
 #include "generations.hpp"
 #include "isinglass/anneal.hpp"
+#include "isinglass/temper.hpp"
 #include "qubo_batch.hpp"
+#include "replica_kernels.hpp"
 #include "runtime.hpp"
 
 namespace isinglass::cuda {
 
+/// Replicas and where they begin: replica r draws its numbers as read first + r.
+struct Start {
+  std::uint64_t seed, first;
+  std::size_t count;
+  const std::uint8_t* states;  // nullptr: random ones
+  std::size_t of_state;        // replicas that begin at the same one
+};
+
 /// Sweeps of one launch.
 struct SweepSlice {
+  const float* t2;            // one a sweep of the run, or
+  const float* t2_each;       // one a replica, for the one sweep of this launch
+  const std::uint32_t* over;  // by kReplicasOfRead replicas: 1 where they have ended; nullptr: none has
   std::uint32_t first, count;
   bool begins;  // the first launch
+  bool keep_best;
   bool finish;  // the last one: back to the best state, and down to a local minimum
 };
 
-/// Reads [first, first + count), added to `reads`. A Form declares the arrays of these reads and its model in a batch;
-/// `fill` fills the inputs, `launch` walks a slice, and `state` and `flips` tell of a read once all is downloaded.
-template <class Form>
-void walk_reads(const Qubo& qubo, const AnnealOptions& options, const Placement& placement, std::size_t first,
-                std::size_t count, Control& control, Reads& reads) {
-  const std::size_t n = qubo.size(), sweeps = options.t2.size();
-  Batch batch(placement.device);
-  Form form(batch, qubo, options, first, count);
-  batch.allocate();
-  form.fill();
-  batch.upload();
-  const auto launch = [&](std::uint64_t sweep, std::uint64_t more, bool last) {
-    form.launch({static_cast<std::uint32_t>(sweep), static_cast<std::uint32_t>(more), sweep == 0,
-                 last && options.quench && sweeps > 0});
-  };
-  const std::uint64_t swept = in_slices(
-      batch, sweeps, first_slice(placement, n * count, n), control, [&](std::uint64_t sweep, std::uint64_t more) {
-        launch(sweep, more, sweep + more == sweeps);
-        if (options.report) control.report(static_cast<double>(sweep + more) / static_cast<double>(sweeps));
-      });
-  if (swept < sweeps || sweeps == 0) launch(swept, 0, true);
-  batch.download();
-  batch.wait();
+/// Makes room for reads [first, first + count) in `reads`, and fills it: end(r, state) writes the state of read
+/// first + r and returns its flips.
+template <class End>
+void take_reads(const Qubo& qubo, std::size_t first, std::size_t count, int threads, Reads& reads, End end) {
+  const std::size_t n = qubo.size();
   reads.count = first + count;
   reads.states.resize(reads.count * n);
   reads.energies.resize(reads.count);
   reads.flips.resize(reads.count);
-  on_threads(count, options.threads, [&](std::size_t r) {
+  on_threads(count, threads, [&](std::size_t r) {
     std::uint8_t* const state = reads.states.data() + (first + r) * n;
-    form.state(r, state);
+    reads.flips[first + r] = end(r, state);
     energies(qubo.view(), state, 1, reads.energies.data() + first + r);
-    reads.flips[first + r] = form.flips(r);
   });
 }
 
-/// Generations are walked many at once, and counted as the CPU counts them.
-template <class Form>
-Reads anneal_one(const Qubo& qubo, const AnnealOptions& options, const Placement& placement, Control& control) {
-  constexpr std::size_t kReadsAtOnce = 4096;  // more than run at once on any device
+/// walk(first, count) for many generations at once, which are counted as the CPU counts them.
+template <class Walk>
+void walk_generations(const Qubo& qubo, const ReadOptions& options, std::size_t at_once, Control& control, Reads& reads,
+                      Walk walk) {
   const double begin_seconds = control.seconds();
-  Reads reads;
   for (std::size_t first = 0; first < options.num_reads;) {
-    const std::size_t count = std::min(kReadsAtOnce, options.num_reads - first), whole = reads.count;
-    walk_reads<Form>(qubo, options, placement, first, count, control, reads);
+    const std::size_t count = std::min(at_once, options.num_reads - first), whole = reads.count;
+    walk(first, count);
     first += count;
     if (control.reason() != StopReason::none && whole > 0) reads.count = whole;  // these ones were cut short
     if (control.stop()) break;
@@ -70,7 +69,112 @@ Reads anneal_one(const Qubo& qubo, const AnnealOptions& options, const Placement
   }
   count_generations(options.target_energy, control.reason(), qubo.size(), reads);
   reads.search_seconds = control.seconds() - begin_seconds;
+}
+
+template <class Form>
+Reads anneal_one(const Qubo& qubo, const AnnealOptions& options, const Placement& placement, Control& control) {
+  constexpr std::size_t kReadsAtOnce = 4096;  // more than run at once on any device
+  const std::size_t n = qubo.size(), sweeps = options.t2.size();
+  Reads reads;
+  walk_generations(qubo, options, kReadsAtOnce, control, reads, [&](std::size_t first, std::size_t count) {
+    const std::uint8_t* const given = options.initial_states;
+    Batch batch(placement.device);
+    Form form(batch, qubo, {options.seed, first, count, given != nullptr ? given + first * n : nullptr, 1});
+    const auto t2 = batch.input<float>(sweeps);
+    batch.allocate();
+    form.fill();
+    std::ranges::copy(options.t2, batch.host(t2).begin());
+    batch.upload();
+    const auto launch = [&](std::uint64_t sweep, std::uint64_t more, bool last) {
+      form.launch({batch.device(t2), nullptr, nullptr, static_cast<std::uint32_t>(sweep),
+                   static_cast<std::uint32_t>(more), sweep == 0, options.quench, last && options.quench && sweeps > 0});
+    };
+    const std::uint64_t swept = in_slices(
+        batch, sweeps, first_slice(placement, n * count, n), control, [&](std::uint64_t sweep, std::uint64_t more) {
+          launch(sweep, more, sweep + more == sweeps);
+          if (options.report) control.report(static_cast<double>(sweep + more) / static_cast<double>(sweeps));
+        });
+    if (swept < sweeps || sweeps == 0) launch(swept, 0, true);
+    batch.download();
+    batch.wait();
+    take_reads(qubo, first, count, options.threads, reads, [&](std::size_t r, std::uint8_t* state) {
+      form.state(r, state);
+      return form.record(r).flips;
+    });
+  });
   return reads;
+}
+
+/// After each sweep a launch exchanges, without a word to the host.
+template <class Form>
+Tempered temper_one(const Qubo& qubo, const TemperOptions& options, const Placement& placement, Control& control) {
+  constexpr std::size_t kReadsAtOnce = 256;
+  const std::size_t n = qubo.size();
+  const std::vector<double> temperatures = first_ladder(options.window, n);
+  Tempered found;
+  walk_generations(qubo, options, kReadsAtOnce, control, found.reads, [&](std::size_t first, std::size_t count) {
+    const std::size_t replicas = count * kReplicasOfRead;
+    const std::uint8_t* const given = options.initial_states;
+    Batch batch(placement.device);
+    Form form(batch, qubo,
+              {options.seed, first * kReplicasOfRead, replicas, given != nullptr ? given + first * n : nullptr,
+               kReplicasOfRead});
+    const auto first_rungs = batch.input<double>(temperatures.size());
+    const auto ladders = batch.output<Ladder>(count);
+    const auto t2_each = batch.scratch<float>(replicas);
+    const auto over = batch.scratch<std::uint32_t>(count);
+    batch.allocate();
+    form.fill();
+    std::ranges::copy(temperatures, batch.host(first_rungs).begin());
+    batch.upload();
+    ExchangeArgs args{form.records(),
+                      batch.device(ladders),
+                      batch.device(first_rungs),
+                      batch.device(t2_each),
+                      batch.device(over),
+                      options.seed,
+                      first,
+                      qubo.scale(),
+                      qubo.view().offset,
+                      options.target_energy.value_or(-std::numeric_limits<double>::infinity()),
+                      static_cast<std::uint32_t>(temperatures.size()),
+                      0,
+                      options.num_sweeps,
+                      true};
+    const auto exchange_after = [&](std::uint32_t sweep) {
+      args.sweep = sweep;
+      batch.launch(exchange, {static_cast<unsigned>(count), 32}, args);
+      args.begins = false;
+    };
+    exchange_after(0);
+    const std::uint64_t swept =
+        in_slices(batch, options.num_sweeps, first_slice(placement, replicas * n, n), control,
+                  [&](std::uint64_t begin, std::uint64_t more) {
+                    for (auto k = static_cast<std::uint32_t>(begin); k < begin + more; ++k) {
+                      form.launch({nullptr, batch.device(t2_each), batch.device(over), k, 1, k == 0, true, false});
+                      exchange_after(k);
+                    }
+                    if (options.report) {
+                      control.report(static_cast<double>(begin + more) / static_cast<double>(options.num_sweeps));
+                    }
+                  });
+    form.launch(
+        {nullptr, batch.device(t2_each), nullptr, static_cast<std::uint32_t>(swept), 0, swept == 0, true, true});
+    batch.download();
+    batch.wait();
+    if (first == 0) describe_ladder(batch.host(ladders)[0], found);
+    take_reads(qubo, first, count, options.threads, found.reads, [&](std::size_t r, std::uint8_t* state) {
+      std::size_t lowest = r * kReplicasOfRead;
+      std::uint64_t flips = 0;
+      for (std::size_t k = r * kReplicasOfRead; k < (r + 1) * kReplicasOfRead; ++k) {
+        if (form.record(k).energy < form.record(lowest).energy) lowest = k;
+        flips += form.record(k).flips;
+      }
+      form.state(lowest, state);
+      return flips;
+    });
+  });
+  return found;
 }
 
 }  // namespace isinglass::cuda

@@ -30,7 +30,7 @@ ALLOWED: tuple[tuple[str, Use], ...] = (
     ("tabu_", Use(80, 64, 16, 0)),
     ("fill_", Use(64, 96, 32, 0)),
     ("breed_", Use(128, 320, 256, 0)),
-    ("large_exchange", Use(96, 0, 448, 0)),  # its stack: the ladder's tables, when it moves
+    ("exchange", Use(96, 0, 448, 0)),  # its stack: the ladder's tables, when it moves
     ("large_", Use(64, 160, 32, 0)),
     ("sparse_", Use(64, 64, 16, 0)),
     ("evidence_", Use(80, 192, 32, 0)),

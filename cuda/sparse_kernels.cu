@@ -21,10 +21,11 @@ class SparseSweeper {
         state_(args.states + std::size_t{block_index()} * args.model.n),
         best_state_(args.bests + std::size_t{block_index()} * args.model.n),
         replica_(kWarp * block_index() + lane_index()),
-        live_(replica_ < args.replicas),
-        key_(read_key(args.seed, args.first_read + replica_)) {}
+        live_(replica_ < args.replicas && (args.over == nullptr || args.over[replica_ / kReplicasOfRead] == 0)),
+        key_(read_key(args.seed, args.first + replica_)) {}
 
   ISINGLASS_DEVICE void run() {
+    if (!any(live_)) return;  // whichever warp asks
     if (args_.begins) {
       begin();
     } else {
@@ -36,8 +37,9 @@ class SparseSweeper {
       sync_block();
     }
     for (std::uint32_t k = 0; k < args_.count; ++k) {
-      const std::uint32_t sweep = args_.first + k;
-      pass<false>(sweep_key(key_, sweep), args_.t2[sweep]);
+      const std::uint32_t sweep = args_.first_sweep + k;
+      const float t2 = args_.t2_each == nullptr ? args_.t2[sweep] : live_ ? args_.t2_each[replica_] : 0;
+      pass<false>(sweep_key(key_, sweep), t2);
       const std::int64_t energy = shared_.energy[lane_index()];
       const std::uint32_t better = ballot(live_ && energy < best_);
       if (energy < best_) best_ = energy;
@@ -68,7 +70,7 @@ class SparseSweeper {
 
   ISINGLASS_DEVICE void begin() {
     if (warp_index() == 0) shared_.energy[lane_index()] = shared_.flips[lane_index()] = 0;
-    const SweepKey key = sweep_key(read_key(args_.seed ^ stream::initial_state, args_.first_read + replica_), 0);
+    const SweepKey key = sweep_key(read_key(args_.seed ^ stream::initial_state, args_.first + replica_), 0);
     const std::uint32_t* const given =
         args_.given == nullptr ? nullptr : args_.given + std::size_t{block_index()} * model_.n;
     for_variables([&](std::uint32_t i) {

@@ -9,6 +9,7 @@
 #include "driver.hpp"
 #include "isinglass/qubo.hpp"
 #include "isinglass/random.hpp"
+#include "replica_kernels.hpp"
 
 namespace isinglass::cuda {
 
@@ -21,24 +22,20 @@ struct SparseModel {
   std::uint32_t n, levels;
 };
 
-/// What a replica is between two launches.
-struct SparseRecord {
-  std::int64_t energy, best;
-  std::uint64_t flips;
-};
-
-/// Sweeps [first, first + count). Replica r draws its numbers as read first_read + r. A state is a bit of a word for
-/// each variable: words are those of 32 replicas, by block, then variable.
+/// Sweeps [first_sweep, first_sweep + count). Replica r draws its numbers as read first + r. A state is a bit of a word
+/// for each variable: words are those of 32 replicas, by block, then variable.
 struct SparseArgs {
   SparseModel model;
-  std::uint64_t seed, first_read;
+  std::uint64_t seed, first;
   std::uint32_t replicas;
-  SparseRecord* records;
+  ReplicaRecord* records;
   std::uint32_t* states;
   const std::uint32_t* given;  // where they begin; nullptr: at random
   std::uint32_t* bests;
-  const float* t2;  // one a sweep of the run
-  std::uint32_t first, count;
+  const float* t2;            // one a sweep of the run, or
+  const float* t2_each;       // one a replica, for the one sweep of this launch
+  const std::uint32_t* over;  // by kReplicasOfRead replicas: 1 where they have ended; nullptr: none has
+  std::uint32_t first_sweep, count;
   bool begins;  // the first launch
   bool keep_best;
   bool finish;  // the last launch: back to the best state, and down to a local minimum

@@ -130,14 +130,31 @@ def test_large_anneal_emulated_equals_cpu(emulated: ModuleType, maker: Any) -> N
     assert same_search(mixed[1], found)
 
 
-def test_large_temper_emulated_equals_cpu(emulated: ModuleType) -> None:
-    qubo = sparse(260, 1, 0.03)
-    options = {"seed": 5, "num_reads": 1, "num_sweeps": 17, "beta_range": (0.01, 0.5)}
+@pytest.mark.parametrize("maker", [dense, sparse])
+def test_large_temper_emulated_equals_cpu(emulated: ModuleType, maker: Any) -> None:
+    qubo = maker(260, 1) if maker is dense else sparse(260, 1, 0.03)
+    options = {"seed": 5, "num_reads": 3, "num_sweeps": 5, "beta_range": (0.01, 0.5)}
     found, expected = (ig.solve(qubo, "temper", backend, **options) for backend in ("cuda", "cpu"))
     assert same_search(found, expected)
     assert all(np.array_equal(found.provenance[k], expected.provenance[k]) for k in ("betas", "swap_rates"))
+    assert found.provenance["layout"] == ("blocks" if maker is dense else "lanes")
     mixed = ig.solve_many([dense(9), qubo], "temper", "cuda", **options)
     assert same_search(mixed[1], found)
+
+
+def test_sparse_temper_emulated_of_more_variables_than_shared_memory_holds(emulated: ModuleType) -> None:
+    n, rng = 33_000, np.random.default_rng(1)
+    pairs = {(int(i), int(j)): int(w) for i, j, w in rng.integers(0, n, (n, 3)) if i < j}
+    qubo = Qubo(pairs, labels=range(n))
+    options = {"seed": 5, "num_reads": 1, "num_sweeps": 1, "beta_range": (0.0001, 0.01)}
+    found, expected = (ig.solve(qubo, "temper", backend, **options) for backend in ("cuda", "cpu"))
+    assert same_search(found, expected)
+    devices = emulated.devices()
+    devices.memory, before, launches = 1000, devices.memory, devices.launches
+    with pytest.raises(MemoryError, match=r"CUDA device 0 needs \d+ bytes, has 1000 free"):
+        ig.solve(qubo, "temper", "cuda", **{**options, "num_reads": 200})  # more than an earlier call left
+    assert devices.launches == launches
+    devices.memory = before
 
 
 def test_large_tabu_emulated_equals_cpu(emulated: ModuleType) -> None:

@@ -6,11 +6,10 @@
 #include "check.hpp"
 #include "emulated.hpp"
 #include "isinglass/schedule.hpp"
-#include "large_anneal.hpp"
 #include "large_tabu.hpp"
-#include "large_temper.hpp"
+#include "large_walks.hpp"
 #include "model.hpp"
-#include "sparse_anneal.hpp"
+#include "sparse_walks.hpp"
 
 namespace isinglass::cuda {
 namespace {
@@ -98,12 +97,12 @@ TEST(emulated_large_anneal_in_any_order_and_without_its_barriers) {
   CHECK(check_every_barrier(run, expected.states, 6) >= 5);
 }
 
-TEST(emulated_large_temper_equals_the_cpu) {
+TEST(emulated_large_temper_in_both_forms_equals_the_cpu) {
   for (std::size_t n : {33U, 151U}) {
     const Model model(n, 20, n > 100 ? 7 : 1);
-    const std::vector<std::uint8_t> states = some_states(2 * n);
+    const std::vector<std::uint8_t> states = some_states(3 * n);
     TemperOptions options;
-    options.num_reads = 2;
+    options.num_reads = 3;  // in lanes: one block and a half
     options.num_sweeps = n > 100 ? 33 : 130;
     options.seed = 3;
     options.window = {200, 4};
@@ -112,11 +111,27 @@ TEST(emulated_large_temper_equals_the_cpu) {
       if (given) options.target_energy = -1;
       Control control(kNoLimit), other(kNoLimit);
       const Tempered expected = temper(model.qubo, options, control);
-      const Tempered found = large_temper(model.qubo, options, {.slice = 7}, other);
-      check_equal(found.reads, expected.reads);
-      CHECK(found.ladder == expected.ladder && found.swap_rates == expected.swap_rates);
+      for (const auto& form : {large_temper, sparse_temper}) {
+        const Tempered found = form(model.qubo, options, {.slice = 7}, other);
+        check_equal(found.reads, expected.reads);
+        CHECK(found.ladder == expected.ladder && found.swap_rates == expected.swap_rates);
+      }
     }
   }
+}
+
+TEST(emulated_sparse_temper_in_any_order_and_without_its_barriers) {
+  const Model model(160, 20, 37);
+  TemperOptions options;
+  options.num_reads = 2;
+  options.num_sweeps = 5;
+  options.seed = 3;
+  options.window = {200, 4};
+  Control control(kNoLimit), other(kNoLimit);
+  const Tempered expected = temper(model.qubo, options, control);
+  const auto run = [&] { return sparse_temper(model.qubo, options, Placement{}, other).reads.states; };
+  check_in_any_order(run, expected.reads.states);
+  CHECK(check_every_barrier(run, expected.reads.states, 8) >= 8);
 }
 
 TEST(emulated_large_tabu_equals_the_cpu) {

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from isinglass.backends import BackendError, Plan, Request, available_cores, cuda
-from isinglass.backends.cuda_search import check_sizes
 from isinglass.backends.native_qubo import (
     AnnealBatch,
     anneal_batch,
@@ -77,7 +76,6 @@ def _temper_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
     seeds = [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
     ends, threads = ladder_ends(options), first.threads or available_cores()
     asked = (options["target_energy"], first.time_limit, first.progress, placement)
-    check_sizes(problems, native.most_large)
     small = [index for index, problem in enumerate(problems) if len(problem) <= native.most_small]
     walks: dict[int, Any] = {}
     if small:

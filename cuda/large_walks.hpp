@@ -1,7 +1,8 @@
-// Annealing of one large dense model: a block a read.
+// Annealing and tempering of one large dense model: a block a replica.
 #pragma once
 
 #include "isinglass/anneal.hpp"
+#include "isinglass/temper.hpp"
 #include "qubo_batch.hpp"
 
 namespace isinglass::cuda {
@@ -11,5 +12,7 @@ inline constexpr std::size_t kMostLarge = 32768;
 
 /// What isinglass::anneal finds, bit for bit (without a trace); the layout is of the CPU and says nothing here.
 Reads large_anneal(const Qubo& qubo, const AnnealOptions& options, const Placement& placement, Control& control);
+/// What isinglass::temper finds, likewise.
+Tempered large_temper(const Qubo& qubo, const TemperOptions& options, const Placement& placement, Control& control);
 
 }  // namespace isinglass::cuda

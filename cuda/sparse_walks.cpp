@@ -1,4 +1,4 @@
-#include "sparse_anneal.hpp"
+#include "sparse_walks.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -40,27 +40,24 @@ struct Levels {
   std::vector<std::uint32_t> order, start;
 };
 
-/// Reads in the lanes of blocks.
+/// Replicas in the lanes of blocks.
 class SparseForm {
  public:
-  SparseForm(Batch& batch, const Qubo& qubo, const AnnealOptions& options, std::size_t first, std::size_t count)
+  SparseForm(Batch& batch, const Qubo& qubo, const Start& start)
       : batch_(batch),
         qubo_(qubo),
-        options_(options),
+        start_(start),
         n_(qubo.size()),
-        first_(first),
-        count_(count),
-        blocks_((count + 31) / 32),
+        blocks_((start.count + 31) / 32),
         levels_(qubo.sparse_rows()),
         row_start_(batch.input<std::int64_t>(n_ + 1)),
         couplings_(batch.input<Coupling>(qubo.sparse_rows().entries.size())),
         linear_(batch.input<std::int32_t>(n_)),
         order_(batch.input<std::uint32_t>(n_)),
         level_start_(batch.input<std::uint32_t>(levels_.start.size())),
-        t2_(batch.input<float>(options.t2.size())),
-        given_(batch.input<std::uint32_t>(options.initial_states != nullptr ? blocks_ * n_ : 0)),
+        given_(batch.input<std::uint32_t>(start.states != nullptr ? blocks_ * n_ : 0)),
         states_(batch.output<std::uint32_t>(blocks_ * n_)),
-        records_(batch.output<SparseRecord>(count)),
+        records_(batch.output<ReplicaRecord>(start.count)),
         bests_(batch.scratch<std::uint32_t>(blocks_ * n_)) {}
 
   void fill() const {
@@ -70,62 +67,58 @@ class SparseForm {
     std::copy(qubo_.linear().begin(), qubo_.linear().end(), batch_.host(linear_).begin());
     std::copy(levels_.order.begin(), levels_.order.end(), batch_.host(order_).begin());
     std::copy(levels_.start.begin(), levels_.start.end(), batch_.host(level_start_).begin());
-    std::copy(options_.t2.begin(), options_.t2.end(), batch_.host(t2_).begin());
-    if (options_.initial_states == nullptr) return;
+    if (start_.states == nullptr) return;
     const auto words = batch_.host(given_);
     std::fill(words.begin(), words.end(), 0);
-    for (std::size_t r = 0; r < count_; ++r) {
-      const std::uint8_t* const state = options_.initial_states + (first_ + r) * n_;
+    for (std::size_t r = 0; r < start_.count; ++r) {
+      const std::uint8_t* const state = start_.states + r / start_.of_state * n_;
       for (std::size_t i = 0; i < n_; ++i) words[r / 32 * n_ + i] |= static_cast<std::uint32_t>(state[i]) << r % 32;
     }
   }
 
   void launch(const SweepSlice& slice) const {
-    SparseArgs args{};
-    args.model = {batch_.device(row_start_),
-                  batch_.device(couplings_),
-                  batch_.device(linear_),
-                  batch_.device(order_),
-                  batch_.device(level_start_),
-                  static_cast<std::uint32_t>(n_),
-                  static_cast<std::uint32_t>(levels_.start.size() - 1)};
-    args.seed = options_.seed;
-    args.first_read = first_;
-    args.replicas = static_cast<std::uint32_t>(count_);
-    args.records = batch_.device(records_);
-    args.states = batch_.device(states_);
-    args.given = options_.initial_states != nullptr ? batch_.device(given_) : nullptr;
-    args.bests = batch_.device(bests_);
-    args.t2 = batch_.device(t2_);
-    args.first = slice.first;
-    args.count = slice.count;
-    args.begins = slice.begins;
-    args.keep_best = options_.quench;
-    args.finish = slice.finish;
+    const SparseArgs args{{batch_.device(row_start_), batch_.device(couplings_), batch_.device(linear_),
+                           batch_.device(order_), batch_.device(level_start_), static_cast<std::uint32_t>(n_),
+                           static_cast<std::uint32_t>(levels_.start.size() - 1)},
+                          start_.seed,
+                          start_.first,
+                          static_cast<std::uint32_t>(start_.count),
+                          batch_.device(records_),
+                          batch_.device(states_),
+                          start_.states != nullptr ? batch_.device(given_) : nullptr,
+                          batch_.device(bests_),
+                          slice.t2,
+                          slice.t2_each,
+                          slice.over,
+                          slice.first,
+                          slice.count,
+                          slice.begins,
+                          slice.keep_best,
+                          slice.finish};
     const std::size_t warps = std::clamp<std::size_t>(levels_.widest(), 1, kSparseThreads / 32);
     batch_.launch(sparse_sweep, {static_cast<unsigned>(blocks_), static_cast<unsigned>(32 * warps), kSparseBytes},
                   args);
   }
 
-  void state(std::size_t read, std::uint8_t* out) const {
-    const auto words = batch_.host(states_).subspan(read / 32 * n_, n_);
-    for (std::size_t i = 0; i < n_; ++i) out[i] = words[i] >> read % 32 & 1;
+  const ReplicaRecord* records() const { return batch_.device(records_); }
+  const ReplicaRecord& record(std::size_t replica) const { return batch_.host(records_)[replica]; }
+  void state(std::size_t replica, std::uint8_t* out) const {
+    const auto words = batch_.host(states_).subspan(replica / 32 * n_, n_);
+    for (std::size_t i = 0; i < n_; ++i) out[i] = words[i] >> replica % 32 & 1;
   }
-  std::uint64_t flips(std::size_t read) const { return batch_.host(records_)[read].flips; }
 
  private:
   Batch& batch_;
   const Qubo& qubo_;
-  const AnnealOptions& options_;
-  std::size_t n_, first_, count_, blocks_;
+  Start start_;
+  std::size_t n_, blocks_;
   Levels levels_;
   Array<std::int64_t> row_start_;
   Array<Coupling> couplings_;
   Array<std::int32_t> linear_;
   Array<std::uint32_t> order_, level_start_;
-  Array<float> t2_;
   Array<std::uint32_t> given_, states_;
-  Array<SparseRecord> records_;
+  Array<ReplicaRecord> records_;
   Array<std::uint32_t> bests_;
 };
 
@@ -133,6 +126,10 @@ class SparseForm {
 
 Reads sparse_anneal(const Qubo& qubo, const AnnealOptions& options, const Placement& placement, Control& control) {
   return anneal_one<SparseForm>(qubo, options, placement, control);
+}
+
+Tempered sparse_temper(const Qubo& qubo, const TemperOptions& options, const Placement& placement, Control& control) {
+  return temper_one<SparseForm>(qubo, options, placement, control);
 }
 
 }  // namespace isinglass::cuda
