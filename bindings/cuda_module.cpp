@@ -24,6 +24,7 @@ namespace py = pybind11;
 
 namespace isinglass {
 
+void register_cuda_arrays(py::module_& m);
 void register_cuda_evidence(py::module_& m);
 void register_cuda_packing(py::module_& m);
 void register_cuda_search(py::module_& m);
@@ -201,6 +202,7 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
            py::arg("device") = 0, py::arg("warps") = 0, py::arg("slice") = 0, py::arg("portion") = 0);
   register_anneal(m);
   register_temper(m);
+  isinglass::register_cuda_arrays(m);
   isinglass::register_cuda_evidence(m);
   isinglass::register_cuda_packing(m);
   isinglass::register_cuda_search(m);

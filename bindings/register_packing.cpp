@@ -371,6 +371,22 @@ void register_packing(py::module_& m) {
         return first_unmirrored(matrix, tolerance);
       },
       strict("row_start"), strict("column"), strict("value"), py::arg("tolerance"));
+  m.def(
+      "cosines",
+      [](const Array<float>& rows, const Array<float>& others, int threads) {
+        const auto side = [](const Array<float>& a, int axis) { return static_cast<std::size_t>(a.shape(axis)); };
+        if (rows.ndim() != 2 || others.ndim() != 2 || rows.shape(1) != others.shape(1)) {
+          throw std::invalid_argument("rows and others must be 2-D, with as many columns");
+        }
+        py::array_t<float> out({side(rows, 0), side(others, 0)});
+        controlled(kNoLimit, py::none(), [&](Control& control) {
+          Embeddings(others.data(), side(others, 0), side(others, 1))
+              .of_rows(rows.data(), side(rows, 0), out.mutable_data(), threads, control);
+          return 0;
+        });
+        return out;
+      },
+      strict("rows"), strict("others"), py::arg("threads"));
   m.def("bytes_of_sample_sums", &Embeddings::bytes_of_sample_sums, py::arg("n"), py::arg("columns"));
   m.def(
       "cosine_similarity",

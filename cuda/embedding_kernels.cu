@@ -60,13 +60,69 @@ struct Chunk {
   }
 };
 
+/// All products of two groups: sum[p][q] of thread (row, column) is that of the items in place `row` of panel p and
+/// place `column` of panel q. Thread 16 row + column of a block of 256.
+ISINGLASS_DEVICE void multiply(const float* row_group, const float* column_group, std::uint32_t d,
+                               float (&sum)[kGroupPanels][kGroupPanels]) {
+  const std::uint32_t column = thread_index() % kLanes, row = thread_index() / kLanes;
+  Four* const of_rows = shared_arena<Four>();
+  Four* const of_columns = of_rows + kSumDepth * kGroupItems / 4;
+  Chunk rows, columns;
+  rows.load(row_group, 0, d);
+  columns.load(column_group, 0, d);
+  for (std::uint32_t k = 0; k < d; k += kSumDepth) {
+    sync_block();  // all are done with the chunk before
+    rows.store(of_rows);
+    columns.store(of_columns);
+    sync_block();  // the chunk is there
+    if (k + kSumDepth < d) {
+      rows.load(row_group, k + kSumDepth, d);
+      columns.load(column_group, k + kSumDepth, d);
+    }
+    // Zeros past the last dimension add nothing: sum + 0 * 0 is the sum.
+    ISINGLASS_UNROLL
+    for (std::uint32_t t = 0; t < kSumDepth; ++t) {
+      const Four a[2] = {of_rows[t * 32 + row * 2], of_rows[t * 32 + row * 2 + 1]};
+      const Four b[2] = {of_columns[t * 32 + column * 2], of_columns[t * 32 + column * 2 + 1]};
+      ISINGLASS_UNROLL
+      for (std::uint32_t p = 0; p < kGroupPanels; ++p) {
+        ISINGLASS_UNROLL
+        for (std::uint32_t q = 0; q < kGroupPanels; ++q) {
+          sum[p][q] = fused_multiply_add(a[p / 4].at[p % 4], b[q / 4].at[q % 4], sum[p][q]);
+        }
+      }
+    }
+  }
+}
+
+ISINGLASS_DEVICE float clipped(float product) {
+  const float similarity = product > 0 ? product : 0.0f;
+  return similarity < 1 ? similarity : 1.0f;
+}
+
 }  // namespace
+
+ISINGLASS_KERNEL(cosines_of_groups, CosinesArgs, kSumThreads) {
+  const std::uint32_t mine = args.first + block_index() / args.num_columns, other = block_index() % args.num_columns;
+  const std::size_t size = static_cast<std::size_t>(args.d) * kGroupItems;
+  float sum[kGroupPanels][kGroupPanels] = {};
+  multiply(args.rows + mine * size, args.columns + other * size, args.d, sum);
+  const std::uint32_t j = other * kGroupItems + thread_index() % kLanes;
+  const std::uint32_t i = mine * kGroupItems + thread_index() / kLanes;
+  ISINGLASS_UNROLL
+  for (std::uint32_t p = 0; p < kGroupPanels; ++p) {
+    ISINGLASS_UNROLL
+    for (std::uint32_t q = 0; q < kGroupPanels; ++q) {
+      if (i + p * kLanes < args.n && j + q * kLanes < args.m) {
+        args.out[static_cast<std::size_t>(i + p * kLanes) * args.m + j + q * kLanes] = clipped(sum[p][q]);
+      }
+    }
+  }
+}
 
 ISINGLASS_KERNEL(row_sums, RowSumsArgs, kSumThreads) {
   const std::uint32_t mine = block_index() % args.num_rows, range = block_index() / args.num_rows;
   const std::uint32_t column = thread_index() % kLanes, row = thread_index() / kLanes;
-  Four* const of_rows = shared_arena<Four>();
-  Four* const of_columns = of_rows + kSumDepth * kGroupItems / 4;
   const std::size_t size = static_cast<std::size_t>(args.d) * kGroupItems;
   const float* const row_group = args.rows + mine * size;
   const std::uint32_t whole = args.num_columns - range * args.range;  // groups from this range on
@@ -82,40 +138,14 @@ ISINGLASS_KERNEL(row_sums, RowSumsArgs, kSumThreads) {
   for (std::uint32_t step = args.first; step < last && step < end; ++step) {
     const std::uint32_t g = range * args.range + step;
     float sum[kGroupPanels][kGroupPanels] = {};
-    Chunk rows, columns;
-    rows.load(row_group, 0, args.d);
-    columns.load(args.columns + g * size, 0, args.d);
-    for (std::uint32_t k = 0; k < args.d; k += kSumDepth) {
-      sync_block();  // all are done with the chunk before
-      rows.store(of_rows);
-      columns.store(of_columns);
-      sync_block();  // the chunk is there
-      if (k + kSumDepth < args.d) {
-        rows.load(row_group, k + kSumDepth, args.d);
-        columns.load(args.columns + g * size, k + kSumDepth, args.d);
-      }
-      // Zeros past the last dimension add nothing: sum + 0 * 0 is the sum.
-      ISINGLASS_UNROLL
-      for (std::uint32_t t = 0; t < kSumDepth; ++t) {
-        const Four a[2] = {of_rows[t * 32 + row * 2], of_rows[t * 32 + row * 2 + 1]};
-        const Four b[2] = {of_columns[t * 32 + column * 2], of_columns[t * 32 + column * 2 + 1]};
-        ISINGLASS_UNROLL
-        for (std::uint32_t p = 0; p < kGroupPanels; ++p) {
-          ISINGLASS_UNROLL
-          for (std::uint32_t q = 0; q < kGroupPanels; ++q) {
-            sum[p][q] = fused_multiply_add(a[p / 4].at[p % 4], b[q / 4].at[q % 4], sum[p][q]);
-          }
-        }
-      }
-    }
+    multiply(row_group, args.columns + g * size, args.d, sum);
     const std::int32_t* const row_id = args.row_ids + mine * kGroupItems + row;
     const std::int32_t* const column_id = args.column_ids + g * kGroupItems + column;
     ISINGLASS_UNROLL
     for (std::uint32_t p = 0; p < kGroupPanels; ++p) {
       ISINGLASS_UNROLL
       for (std::uint32_t q = 0; q < kGroupPanels; ++q) {
-        float similarity = sum[p][q] > 0 ? sum[p][q] : 0.0f;
-        similarity = similarity < 1 ? similarity : 1.0f;
+        float similarity = clipped(sum[p][q]);
         const std::int32_t id = row_id[p * kLanes];
         if (id == column_id[q * kLanes] && id >= 0) similarity = args.self[mine * kGroupItems + p * kLanes + row];
         lane[p] += static_cast<double>(similarity);

@@ -37,6 +37,16 @@ struct RowSumsArgs {
 /// A block of 256 threads a group of rows and a range of columns.
 extern const Kernel row_sums;
 inline constexpr std::uint32_t kSumThreads = 256, kSumDepth = 16;  // dimensions in shared memory at a time
-inline constexpr std::size_t kSumSharedBytes = std::size_t{2} * kSumDepth * kGroupItems * sizeof(float);
+inline constexpr std::size_t kTileSharedBytes = std::size_t{2} * kSumDepth * kGroupItems * sizeof(float);
+
+struct CosinesArgs {
+  const float *rows, *columns;   // groups
+  float* out;                    // (n, m)
+  std::uint32_t d, num_columns;  // num_columns in groups
+  std::uint32_t n, m;
+  std::uint32_t first;  // group of rows of this launch
+};
+/// A block of 256 threads a group of rows and one of columns: every product, clipped to [0, 1].
+extern const Kernel cosines_of_groups;
 
 }  // namespace isinglass::cuda

@@ -76,7 +76,7 @@ struct Sums {
                             static_cast<double>(std::max<std::size_t>(1, d));
     const auto guess = static_cast<std::uint64_t>(std::max(1.0, 0.005 * kPace / std::max(1.0, products)));
     const std::uint64_t done = in_slices(batch, range, guess, control, [&](std::uint64_t first, std::uint64_t count) {
-      batch.launch(row_sums, {rows.num_groups * num_ranges, kSumThreads, kSumSharedBytes},
+      batch.launch(row_sums, {rows.num_groups * num_ranges, kSumThreads, kTileSharedBytes},
                    RowSumsArgs{batch.device(rows.groups), batch.device(columns.groups), batch.device(rows.ids),
                                batch.device(columns.ids), batch.device(rows.self), batch.device(lanes),
                                batch.device(sums), static_cast<std::uint32_t>(d), rows.num_groups, columns.num_groups,
@@ -148,6 +148,51 @@ std::unique_ptr<Embeddings> embed(const EmbeddingRows& rows, int device, Control
       .self = {self.begin(), self.end()},
       .sums = std::move(sums),
   });
+}
+
+void cosines(const SomeRows& rows, const SomeRows& others, std::size_t d, int device, float* to, float* to_host,
+             Control& control) {
+  Batch batch(device);
+  const auto raw_of = [&](const SomeRows& some) {
+    return batch.input<float>(some.device == nullptr ? some.count * d : 0);
+  };
+  const auto raw_rows = raw_of(rows), raw_others = raw_of(others);
+  Side mine(batch, rows.count, d, false), columns(batch, others.count, d, false);
+  const auto out = batch.output<float>(to == nullptr ? rows.count * others.count : 0);
+  batch.allocate();
+  const auto fill = [&](const SomeRows& some, Array<float> raw, Side& side) {
+    if (some.device == nullptr) std::copy_n(some.host, some.count * d, batch.host(raw).data());
+    side.name([](std::size_t i) { return static_cast<std::int32_t>(i); });
+  };
+  fill(rows, raw_rows, mine);
+  fill(others, raw_others, columns);
+  batch.upload();
+  if (rows.device != nullptr || others.device != nullptr) driver::settle(device);
+  mine.scale(rows.device == nullptr ? batch.device(raw_rows) : rows.device, d);
+  columns.scale(others.device == nullptr ? batch.device(raw_others) : others.device, d);
+  constexpr double kPace = 5e12;  // products a second, at least
+  const double products = static_cast<double>(columns.num_groups) * kGroupItems * kGroupItems * static_cast<double>(d);
+  in_slices(batch, columns.num_groups > 0 ? mine.num_groups : 0,
+            static_cast<std::uint64_t>(std::max(1.0, 0.005 * kPace / std::max(1.0, products))), control,
+            [&](std::uint64_t first, std::uint64_t count) {
+              batch.launch(cosines_of_groups,
+                           {static_cast<unsigned>(count) * columns.num_groups, kSumThreads, kTileSharedBytes},
+                           CosinesArgs{batch.device(mine.groups), batch.device(columns.groups),
+                                       to == nullptr ? batch.device(out) : to, static_cast<std::uint32_t>(d),
+                                       columns.num_groups, static_cast<std::uint32_t>(rows.count),
+                                       static_cast<std::uint32_t>(others.count), static_cast<std::uint32_t>(first)});
+            });
+  batch.download();
+  batch.wait();
+  for (const Side* side : {&mine, &columns}) {
+    for (std::size_t i = 0; i < side->items; ++i) {
+      if (std::isnan(batch.host(side->self)[i])) {
+        throw std::invalid_argument(std::string(side == &mine ? "rows" : "others") + " must be finite, row " +
+                                    std::to_string(i) + " is not");
+      }
+    }
+  }
+  if (to == nullptr) std::ranges::copy(batch.host(out), to_host);
 }
 
 }  // namespace isinglass::cuda

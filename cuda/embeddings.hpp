@@ -23,4 +23,16 @@ struct EmbeddingRows {
 /// std::invalid_argument for a row that is not finite.
 std::unique_ptr<Embeddings> embed(const EmbeddingRows& rows, int device, Control& control);
 
+/// Rows of a matrix, here or there.
+struct SomeRows {
+  const float* host = nullptr;
+  const float* device = nullptr;
+  std::size_t count = 0;
+};
+/// Similarities as Embeddings::of_rows makes them, bit for bit, of every row with every other one: (rows, others) in
+/// C order at `to`, on the device, or at `to_host`. Undefined once `control` has stopped. Throws std::invalid_argument
+/// for a row that is not finite.
+void cosines(const SomeRows& rows, const SomeRows& others, std::size_t d, int device, float* to, float* to_host,
+             Control& control);
+
 }  // namespace isinglass::cuda

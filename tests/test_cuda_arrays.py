@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import pickle
 import weakref
 from collections.abc import Iterator
 from types import ModuleType
@@ -10,8 +12,10 @@ from typing import Any
 import isinglass as ig
 import numpy as np
 import pytest
-from isinglass.backends import BackendError
-from isinglass.problems.device import device_array, on_device
+from isinglass import _core
+from isinglass.backends import BackendError, cuda
+from isinglass.measure import cosines
+from isinglass.problems.device import DeviceArray, device_array, on_device
 from numpy.typing import NDArray
 
 from tests.cuda_emulated import emulation
@@ -172,7 +176,7 @@ def test_emulated_solve_runs_where_its_arrays_lie(emulated: ModuleType, given: s
     assert packed(GIVEN[given](ROWS)).provenance["device"] == "emulated 1 (cuda:1)"
     assert packed(GIVEN[given](ROWS), device=1).provenance["device"] == "emulated 1 (cuda:1)"
     assert packed(ROWS).provenance["device"] == "emulated 0 (cuda:0)"
-    with pytest.raises(BackendError, match=r"a solve on cuda:0 needs its arrays there, got one on cuda:1: DeviceArray"):
+    with pytest.raises(BackendError, match=r"a solve on cuda:0 needs its arrays there, got them on cuda:1"):
         packed(GIVEN[given](ROWS), device=0)
 
 
@@ -195,3 +199,244 @@ def test_shapes_of_embeddings_on_a_device_are_checked() -> None:
         ig.PackingProblem(np.ones(4), 2, embeddings=ByInterface(ROWS[:, :0], data=(0, False)))
     with pytest.raises(ValueError, match="lies on a CUDA device"):
         np.asarray(ig.PackingProblem(np.ones(4), 2, embeddings=ByInterface(ROWS)).embeddings)
+
+
+# --- cosines ---------------------------------------------------------------------------------------------------------
+
+
+def random_rows(n: int, d: int, seed: int = 0) -> NDArray[np.float32]:
+    rows = (np.random.default_rng(seed).normal(size=(n, d)) + 0.2).astype(np.float32)
+    rows[n // 2] = 0
+    return rows
+
+
+def there(array: DeviceArray) -> NDArray[Any]:
+    """Memory of an emulated device as it is, found by the array's own interface."""
+    said = array.__cuda_array_interface__
+    size = int(np.prod(said["shape"])) * np.dtype(said["typestr"]).itemsize
+    raw = (ctypes.c_uint8 * size).from_address(said["data"][0])
+    return np.frombuffer(raw, said["typestr"]).reshape(said["shape"])
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 1), (5, 17, 3), (40, 33, 64), (0, 3, 2), (3, 0, 2)])
+def test_cosines_are_those_of_the_definition(isa: str, n: int, m: int, d: int) -> None:
+    rows, others = random_rows(n, d) if n else np.ones((0, d)), random_rows(m, d, 1) if m else np.ones((0, d))
+    found = cosines(rows, others)
+    assert found.shape == (n, m)
+    assert found.dtype == np.float32
+    assert not found.flags.writeable
+
+    def unit(a: NDArray[Any]) -> NDArray[Any]:
+        a = a.astype(np.float64)
+        length = np.sqrt((a**2).sum(axis=1, keepdims=True))
+        return np.divide(a, length, out=np.zeros_like(a), where=length > 0)
+
+    np.testing.assert_allclose(found, np.clip(unit(rows) @ unit(others).T, 0, 1), atol=1e-6)
+
+
+def test_cosines_are_those_of_packing(isa: str) -> None:
+    rows = random_rows(70, 20)
+    wanted = _core.cosine_similarity(rows, 1)
+    found = np.array(cosines(rows, rows))
+    np.fill_diagonal(found, wanted.diagonal())
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("rows", "others", "message"),
+    [
+        (np.ones((2, 3)), np.ones((2, 4)), r"others must have 3 columns, as rows have, got shape \(2, 4\)"),
+        (np.ones(3), np.ones((2, 3)), r"rows must be 2-D, got shape \(3,\)"),
+        (np.full((1, 2), np.nan), np.ones((2, 2)), r"rows\[0, 0\] must be finite"),
+        (np.ones((2, 0)), np.ones((2, 0)), "rows must have at least one column"),
+        (np.full((1, 2), 1e-60), np.ones((2, 2)), r"rows\[0\] must be zero or have an entry of at least"),
+    ],
+)
+def test_cosines_refuse_by_name(rows: Any, others: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        cosines(rows, others)
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 1), (5, 130, 3), (140, 33, 20), (0, 3, 2), (3, 0, 2)])
+@pytest.mark.parametrize("which", ["rows", "others", "both"])
+def test_emulated_cosines_equal_cpu(emulated: ModuleType, n: int, m: int, d: int, which: str) -> None:
+    rows, others = random_rows(n + 1, d)[:n], random_rows(m + 1, d, 1)[:m]
+    wanted = cosines(rows, others)
+    first = ByInterface(rows) if which != "others" else rows
+    second = ByDlpack(others) if which != "rows" else others
+    launches = emulated.devices().launches
+    np.testing.assert_array_equal(cosines(first, second), wanted)
+    assert n * m == 0 or emulated.devices().launches > launches
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_emulated_cosines_stay_on_the_device(emulated: ModuleType, order: int) -> None:
+    rows, others = random_rows(40, 6), random_rows(9, 6, 1)
+    wanted = cosines(rows, others)
+    emulated.order_threads(order)
+    emulated.fill_memory(17 * order)
+    for first, second in ((rows, others), (ByInterface(rows), others)):
+        found = cosines(first, second, on_device=True)
+        assert isinstance(found, DeviceArray)
+        assert (found.shape, found.dtype, found.device, len(found)) == ((40, 9), np.float32, 0, 40)
+        np.testing.assert_array_equal(there(found), wanted)
+        np.testing.assert_array_equal(found.to_host(), wanted)
+        # Into the next one, where it is.
+        np.testing.assert_array_equal(cosines(found, wanted), cosines(wanted, wanted))
+    emulated.devices().of_others = 1
+    assert cosines(ByInterface(rows), others, on_device=True).device == 1
+    with pytest.raises(
+        ValueError, match=r"must lie on one device, got some on cuda:1 and DeviceArray\(shape=\(40, 9\)"
+    ):
+        cosines(ByInterface(wanted), found)
+
+
+def test_emulated_cosines_of_rows_that_are_not_finite(emulated: ModuleType) -> None:
+    rows = random_rows(40, 3)
+    bad = rows.copy()
+    bad[7, 1] = np.inf
+    with pytest.raises(ValueError, match="rows must be finite, row 7 is not"):
+        cosines(ByInterface(bad), rows)
+    with pytest.raises(ValueError, match="others must be finite, row 7 is not"):
+        cosines(rows, ByInterface(bad))
+
+
+def test_arrays_of_a_device_need_one() -> None:
+    if cuda.availability().available:
+        pytest.skip("a CUDA device is there")
+    for call in (
+        lambda: cosines(ByInterface(ROWS), ROWS),
+        lambda: cosines(ROWS, ROWS, on_device=True),
+        lambda: ig.PackingProblem(ByInterface(ROWS[0]), 3),
+    ):
+        with pytest.raises(BackendError, match="an array lies on a CUDA device, which is not available"):
+            call()
+
+
+# --- out, to other libraries -----------------------------------------------------------------------------------------
+
+
+class OnlyDlpack:
+    """What a library sees that takes DLPack alone."""
+
+    def __init__(self, array: DeviceArray, **more: Any) -> None:
+        self.__dlpack_device__ = array.__dlpack_device__
+        self.take = array.__dlpack__
+        self.more = more
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self.take(**{**asked, **self.more})
+
+
+@pytest.mark.parametrize("version", [None, (0, 8), (1, 0), (1, 3)])
+def test_emulated_arrays_go_out_by_dlpack(emulated: ModuleType, version: tuple[int, int] | None) -> None:
+    found = cosines(random_rows(40, 6), random_rows(9, 6, 1), on_device=True)
+    capsule = found.__dlpack__(stream=2, max_version=version)
+    versioned = version is not None and version[0] >= 1
+    assert repr(capsule).startswith(f'<capsule object "dltensor{"_versioned" if versioned else ""}"')
+    taken = floats("taken", OnlyDlpack(found, max_version=version))
+    assert (taken.pointer, taken.shape, taken.readonly) == (found.pointer, (40, 9), False)
+    np.testing.assert_array_equal(there(taken), there(found))
+
+
+def test_emulated_memory_lives_as_long_as_what_others_took(emulated: ModuleType) -> None:
+    found = cosines(random_rows(8, 6), random_rows(9, 6, 1), on_device=True)
+    wanted, gone = found.to_host(), weakref.ref(found.owner)
+    capsule, versioned = found.__dlpack__(), found.__dlpack__(max_version=(1, 0))
+    taken = floats("taken", OnlyDlpack(found))
+    del found
+    del capsule, versioned
+    assert gone() is not None
+    np.testing.assert_array_equal(there(taken), wanted)
+    del taken
+    assert gone() is None
+
+
+def test_emulated_arrays_are_offered_where_they_are(emulated: ModuleType) -> None:
+    found = cosines(ROWS, ROWS, on_device=True)
+    assert found.__dlpack_device__() == (2, 0)
+    with pytest.raises(BufferError, match="without a copy"):
+        found.__dlpack__(copy=True)
+    with pytest.raises(BufferError, match="offered there"):
+        found.__dlpack__(dl_device=(1, 0))
+    borrowed = floats("rows", ByInterface(ROWS))
+    assert borrowed.__cuda_array_interface__["data"] == (ROWS.ctypes.data, True)
+    with pytest.raises(BufferError, match="a read-only array goes by DLPack 1"):
+        borrowed.__dlpack__()
+    assert floats("again", OnlyDlpack(borrowed)).readonly
+    with pytest.raises(TypeError, match="stays in its process"):
+        pickle.dumps(found)
+
+
+# --- everything else is small, and copied ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_emulated_small_arrays_come_to_the_host(emulated: ModuleType, given: str) -> None:
+    rng, lay = np.random.default_rng(5), GIVEN[given]
+    costs, relevance = rng.integers(5, 40, 30), rng.random(30)
+    similarity = np.array(cosines(random_rows(30, 4), random_rows(30, 4)))
+    arrays = {"costs": costs, "relevance": relevance.astype(np.float32), "similarity": similarity}
+    found = ig.PackingProblem(budget=100, **{name: lay(array) for name, array in arrays.items()})
+    wanted = ig.PackingProblem(budget=100, **arrays)
+    np.testing.assert_array_equal(found.similarity, wanted.similarity)
+    assert ig.solve(found).selection.tolist() == ig.solve(wanted).selection.tolist()
+
+    support, redundancy = rng.integers(0, 3, (4, 30)).astype(np.int32), similarity.astype(np.float64)
+    problem = ig.EvidenceProblem(lay(relevance), lay(support), redundancy=lay(redundancy))
+    assert problem.objective([1, 5]) == ig.EvidenceProblem(relevance, support, redundancy=redundancy).objective([1, 5])
+    with pytest.raises(ValueError, match="relevance must be a 1-D array, got 2-D"):
+        ig.EvidenceProblem(lay(redundancy), support)
+    with pytest.raises(ValueError, match=r"relevance\[0\] must be finite and >= 0"):
+        ig.EvidenceProblem(lay(-1 - relevance), support)
+
+
+# --- evidence from embeddings ----------------------------------------------------------------------------------------
+
+
+def evidence(lay: Any = lambda rows: rows, **more: Any) -> ig.EvidenceProblem:
+    passages, requirements, query = random_rows(40, 12), random_rows(5, 12, 1)[[0, 1, 3, 4]], random_rows(3, 12, 2)[:1]
+    options = {"query": lay(query), "thresholds": (0.1, 0.3), "max_passages": 4, **more}
+    return ig.EvidenceProblem.from_embeddings(lay(passages), lay(requirements), **options)
+
+
+def test_evidence_from_embeddings_by_hand() -> None:
+    passages = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 2.0], [-1, 0, 0]])
+    problem = ig.EvidenceProblem.from_embeddings(
+        passages, np.array([[1, 0, 0], [0, 0, 1.0]]), np.array([[0, 1, 0.0]]), thresholds=(0.5, 0.9), max_passages=2
+    )
+    half = np.sqrt(0.5)
+    np.testing.assert_array_equal(problem.support, [[2, 1, 0, 0], [0, 0, 2, 0]])
+    np.testing.assert_allclose(problem.relevance, [0, half, 0, 0], atol=1e-7)
+    np.testing.assert_allclose(problem.redundancy[0], [0, half, 0, 0], atol=1e-7)
+    np.testing.assert_array_equal(problem.complementarity[2], [0.5, 0.5, 0, 0])
+    assert sorted(ig.solve(problem, "exact").selection.tolist()) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"query": None}, "give query or relevance, got neither"),
+        ({"relevance": np.ones(40)}, "give query or relevance, got both"),
+        ({"query": np.ones((2, 12))}, r"query must have shape \(1, d\), got 2 rows"),
+        ({"query": np.ones((1, 11))}, "others must have 11 columns"),
+        ({"thresholds": (0.4, 0.3)}, "thresholds must ascend"),
+        ({"thresholds": 0.4}, r"thresholds must be a pair \(partial, direct\), got 0.4"),
+        ({"thresholds": (0, 0.3)}, r"thresholds\[0\] must be finite and > 0"),
+        ({"requirement_weights": np.ones(3)}, r"requirement_weights must have shape \(4,\)"),
+    ],
+)
+def test_evidence_from_embeddings_refuses_by_name(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        evidence(**changes)
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_emulated_evidence_is_built_where_embeddings_lie(emulated: ModuleType, given: str) -> None:
+    wanted, found = evidence(), evidence(GIVEN[given])
+    for name in ("relevance", "support", "redundancy", "complementarity"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+    assert wanted.support.max() == 2
+    assert found.to_qubo().qubo == wanted.to_qubo().qubo
+    solved = ig.solve(found, "swap", "cuda", seed=3)
+    assert solved.selection.tolist() == ig.solve(wanted, "swap", "cpu", seed=3).selection.tolist()

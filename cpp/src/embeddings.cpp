@@ -206,6 +206,23 @@ void Embeddings::tiles(std::size_t a, std::size_t b, std::size_t count, float* o
   for (std::size_t r = 0; r < kPanel; ++r) out[(a - b) * kTile + r * kPanel + r] = self_[a * kPanel + r];
 }
 
+void Embeddings::of_rows(const float* rows, std::size_t count, float* out, int threads, Control& control) const {
+  parallel_for((count + kPanel - 1) / kPanel, threads, control, [&](std::size_t block) {
+    const std::size_t first = block * kPanel, part = std::min(kPanel, count - first);
+    std::vector<float> units(part * d_);
+    for (std::size_t r = 0; r < part; ++r) scale(rows + (first + r) * d_, d_, units.data() + r * d_);
+    float s[kTile];
+    for (std::size_t p = 0; p < num_panels(); ++p) {
+      if (p % 256 == 255 && control.stop()) return;
+      cosine_kernels().of_rows(units.data(), part, panel(p), d_, s);
+      const std::size_t columns = std::min(kPanel, num_columns_ - p * kPanel);
+      for (std::size_t r = 0; r < part; ++r) {
+        std::copy_n(s + r * kPanel, columns, out + (first + r) * num_columns_ + p * kPanel);
+      }
+    }
+  });
+}
+
 void Embeddings::matrix(float* out, int threads, Control& control) const {
   parallel_for(num_panels(), threads, control, [&](std::size_t a) {
     float s[kTile];

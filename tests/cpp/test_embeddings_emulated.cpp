@@ -64,7 +64,31 @@ std::size_t differing(std::initializer_list<Size> sizes) {
   return count;
 }
 
+/// The same of the products of two matrices, of which either may lie on the device.
+std::size_t differing_cosines(std::initializer_list<Size> sizes) {
+  std::size_t count = 0;
+  for (const Size& size : sizes) {
+    const std::vector<float> rows = random_rows(size.n, size.d), others = random_rows(size.sample, size.d);
+    Control control(kForever);
+    std::vector<float> wanted(size.n * size.sample), found(wanted.size(), -1);
+    Embeddings(others.data(), size.sample, size.d).of_rows(rows.data(), size.n, wanted.data(), 2, control);
+    const SomeRows first{size.on_device ? nullptr : rows.data(), size.on_device ? rows.data() : nullptr, size.n};
+    cosines(first, {others.data(), nullptr, size.sample}, size.d, 0, size.on_device ? found.data() : nullptr,
+            found.data(), control);
+    if (found == wanted) continue;
+    std::cerr << size.n << " and " << size.sample << " rows of " << size.d << " differ\n";
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace
+
+TEST(emulated_cosines_equal_those_of_the_cpu) {
+  CHECK(differing_cosines({{1, 1, 1, false}, {130, 17, 40, true}, {20, 33, 200, false}, {300, 5, 140, true}}) == 0);
+  check_in_any_order([] { return differing_cosines({{140, 18, 150, false}}); }, std::size_t{0});
+  CHECK(check_every_barrier([] { return differing_cosines({{20, 50, 30, false}}); }, std::size_t{0}) == 2);
+}
 
 TEST(emulated_embeddings_equal_those_of_the_cpu) {
   CHECK(differing({{1, 1, 0, false},

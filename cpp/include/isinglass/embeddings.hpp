@@ -62,6 +62,10 @@ class Embeddings {
   void add_columns(std::span<const std::size_t> columns, std::span<const double> weights, double* out,
                    Control& control) const;
 
+  /// Similarities of the rows of another matrix, (count, d), none of which is an item, with all columns: out
+  /// (count, num_columns). Undefined once `control` has stopped.
+  void of_rows(const float* rows, std::size_t count, float* out, int threads, Control& control) const;
+
   /// The matrix (n, n) of all columns.
   void matrix(float* out, int threads, Control& control) const;
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from isinglass.backends import Availability, BackendError, Plan, cuda_evidence, cuda_packing, cuda_qubo, cuda_search
 from isinglass.backends.native_qubo import Where
-from isinglass.problems.device import DeviceArray
+from isinglass.problems.device import DeviceArray, one_device
 
 _MODULE = "isinglass._cuda"
 
@@ -49,27 +49,15 @@ def native() -> ModuleType:
     return found
 
 
-def _lies_on(array: DeviceArray) -> int:
-    """The device that holds the memory of an array."""
-    number: int = native().device_of(array.pointer)
-    if number < 0:
-        raise ValueError(f"an array on a device must have its memory there, got memory of the host: {array!r}")
-    return number
-
-
 def device_of(plan: Plan, arrays: Iterable[DeviceArray] = ()) -> tuple[int, Where]:
     """The device that a plan names, else the one that holds the arrays, else the first: its number, and what results
     say of it."""
-    number, count = plan.options["device"], native().device_count()
-    if number is not None and number >= count:
-        raise BackendError(f"device must be in 0..{count - 1}, got {number}")
-    for array in arrays:
-        there = _lies_on(array)
-        if number is None:
-            number = there
-        if there != number:
-            raise BackendError(f"a solve on cuda:{number} needs its arrays there, got one on cuda:{there}: {array!r}")
-    number = number or 0
+    asked, count, there = plan.options["device"], native().device_count(), one_device(arrays)
+    if asked is not None and asked >= count:
+        raise BackendError(f"device must be in 0..{count - 1}, got {asked}")
+    if asked is not None and there is not None and asked != there:
+        raise BackendError(f"a solve on cuda:{asked} needs its arrays there, got them on cuda:{there}")
+    number = asked or there or 0
     found = native().device(number)
     return number, Where(f"{found['name']} (cuda:{number})", found["architecture"])
 

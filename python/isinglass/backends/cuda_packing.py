@@ -60,7 +60,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
         raise BackendError("backend 'cuda' cannot call terms of the caller: their code is for the CPU")
     first = requests[0]
     arrays = [p.embeddings for p in problems if p.uses_embeddings and isinstance(p.embeddings, DeviceArray)]
-    native, (device, where) = cuda.native(), cuda.device_of(plan, (array for array in arrays if array.pointer))
+    native, (device, where) = cuda.native(), cuda.device_of(plan, arrays)
     if any(len(problem) > _MOST_ITEMS and problem.uses_embeddings for problem in problems):
         return Results([_alone(problem, plan, first, device, where) for problem in problems])
     for problem in problems:

@@ -12,6 +12,7 @@ from isinglass.measure.calibration import calibrate
 from isinglass.measure.passages import Passage, as_passages
 from isinglass.measure.pool import Pool, prepare
 from isinglass.measure.text import count_ascii_words, count_words, sentences, words
+from isinglass.problems.embeddings import cosines
 
 __all__ = [
     "Bridge",
@@ -21,6 +22,7 @@ __all__ = [
     "as_passages",
     "bridge_relevance",
     "calibrate",
+    "cosines",
     "count_ascii_words",
     "count_words",
     "pick_many",

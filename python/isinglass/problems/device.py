@@ -1,15 +1,18 @@
-"""Arrays that lie on a CUDA device, of any library: taken where they are, never copied to the host."""
+"""Arrays that lie on a CUDA device: those of any library taken where they are, and ours offered to any."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 _CUDA, _CUDA_MANAGED = 2, 13  # kDLCUDA, kDLCUDAManaged
 _LEGACY_STREAM = 1
+_READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
+_NUMBERS = tuple(np.dtype(one).type for one in "bhiqBHIQfd")
 _KINDS = {0: "i", 1: "u", 2: "f"}  # DLDataTypeCode of what NumPy has, too
 _OTHER_KINDS = {3: "opaque", 4: "bfloat", 5: "complex", 6: "bool"}
 
@@ -45,10 +48,24 @@ class _VersionedTensor(ctypes.Structure):
 
 
 class DeviceArray:
-    """An array in C order on a CUDA device, with what keeps its memory."""
+    """An array in C order on a CUDA device, with what keeps its memory.
 
-    def __init__(self, owner: object, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.owner, self.pointer, self.shape, self.dtype = owner, pointer, shape, dtype
+    Other libraries take it without a copy, by `__cuda_array_interface__` or DLPack: ``cupy.asarray(array)``,
+    ``torch.from_dlpack(array)``. Whatever filled it had ended before it was handed out, so no stream has to wait. Its
+    memory lives as long as anything made of it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    device : int
+        Number of the device.
+    """
+
+    def __init__(
+        self, owner: object, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], *, readonly: bool = False
+    ) -> None:
+        self.owner, self.pointer, self.shape, self.dtype, self.readonly = owner, pointer, shape, dtype, readonly
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -56,8 +73,54 @@ class DeviceArray:
     def __repr__(self) -> str:
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, of {type(self.owner).__name__})"
 
+    @property
+    def device(self) -> int:
+        number: int = native().device_of(self.pointer)
+        if number < 0:
+            raise ValueError(f"an array on a device must have its memory there, got memory of the host: {self!r}")
+        return number
+
+    def to_host(self) -> NDArray[Any]:
+        """A copy on the host, read-only."""
+        found = np.empty(self.shape, self.dtype)
+        if found.size:
+            native().to_host(found, self.pointer, self.device)
+        found.setflags(write=False)
+        return found
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.pointer if 0 not in self.shape else 0, self.readonly),
+            "strides": None,
+            "version": 3,
+            "stream": None,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CUDA, self.device
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(f"an array on a device is offered there, without a copy, got {dl_device=} and {copy=}")
+        versioned = max_version is not None and max_version[0] >= 1
+        if self.readonly and not versioned:
+            raise BufferError(f"a read-only array goes by DLPack 1 or newer, got {max_version=}")
+        code = "iuf".index(self.dtype.kind)
+        parts = (self.owner, self.pointer, self.shape, code, 8 * self.dtype.itemsize, self.device, self.readonly)
+        return native().dlpack(*parts, versioned)
+
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise ValueError("the array lies on a CUDA device: solve with backend='cuda', or give a copy of it")
+        raise ValueError("the array lies on a CUDA device: solve with backend='cuda', or give a copy of it: to_host()")
 
     def __reduce__(self) -> Any:
         raise TypeError("an array on a CUDA device stays in its process: give a copy on the host")
@@ -71,6 +134,7 @@ class _Said(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any] | str  # or the name of a type that NumPy lacks
     strides: tuple[int, ...] | None  # bytes
+    readonly: bool
 
 
 def on_device(value: object) -> bool:
@@ -81,7 +145,34 @@ def on_device(value: object) -> bool:
     return where is not None and not isinstance(value, np.ndarray) and where()[0] in (_CUDA, _CUDA_MANAGED)
 
 
-def device_array(name: str, value: Any, *, ndim: int, dtypes: Sequence[type]) -> DeviceArray:
+def native() -> Any:
+    """The native module of the CUDA back end, which alone reads what lies on a device."""
+    from isinglass.backends import BackendError, cuda  # they know problems, so not at import
+
+    if not (state := cuda.availability()).available:
+        raise BackendError(f"an array lies on a CUDA device, which is not available: {state.reason}")
+    return cuda.native()
+
+
+def one_device(arrays: Iterable[DeviceArray]) -> int | None:
+    """The device that holds all of the arrays, None of none."""
+    number: int | None = None
+    for array in arrays:
+        if 0 in array.shape:
+            continue
+        if number is None:
+            number = array.device
+        elif array.device != number:
+            raise ValueError(f"arrays must lie on one device, got some on cuda:{number} and {array!r} on another")
+    return number
+
+
+def host_copy(name: str, value: Any, *, ndim: int) -> NDArray[Any]:
+    """A copy on the host of the array of int or float that lies there."""
+    return device_array(name, value, ndim=ndim, dtypes=_NUMBERS).to_host()
+
+
+def device_array(name: str, value: Any, *, ndim: int | None, dtypes: Sequence[type] = (np.float32,)) -> DeviceArray:
     """The array that lies there.
 
     Notes
@@ -100,7 +191,7 @@ def device_array(name: str, value: Any, *, ndim: int, dtypes: Sequence[type]) ->
         If it comes by a version of DLPack that is not known.
     """
     said = _by_interface(name, value) if hasattr(value, "__cuda_array_interface__") else _by_dlpack(name, value)
-    if len(said.shape) != ndim:
+    if ndim is not None and len(said.shape) != ndim:
         raise ValueError(f"{name} must be a {ndim}-D array, got {len(said.shape)}-D")
     if isinstance(said.dtype, str) or said.dtype not in [np.dtype(one) for one in dtypes]:
         names = [np.dtype(one).name for one in dtypes]
@@ -119,7 +210,7 @@ def device_array(name: str, value: Any, *, ndim: int, dtypes: Sequence[type]) ->
             )
         if said.pointer == 0:
             raise ValueError(f"{name} must have memory on a device, got a null pointer: was it freed?")
-    return DeviceArray(said.owner, said.pointer, said.shape, said.dtype)
+    return DeviceArray(said.owner, said.pointer, said.shape, said.dtype, readonly=said.readonly)
 
 
 def _by_interface(name: str, value: Any) -> _Said:
@@ -134,6 +225,7 @@ def _by_interface(name: str, value: Any) -> _Said:
         tuple(said["shape"]),
         said["typestr"] if dtype.kind == "V" or not dtype.isnative else dtype,
         None if strides is None else tuple(strides),
+        bool(said["data"][1]),
     )
 
 
@@ -152,9 +244,9 @@ def _by_dlpack(name: str, value: Any) -> _Said:
         managed = _VersionedTensor.from_address(get(capsule, kind))
         if managed.major != 1:
             raise BufferError(f"{name} must come by DLPack 1 or older, got version {managed.major}.{managed.minor}")
-        tensor = managed.tensor
+        tensor, readonly = managed.tensor, bool(managed.flags & _READ_ONLY)
     elif kind == b"dltensor":
-        tensor = _Tensor.from_address(get(capsule, kind))
+        tensor, readonly = _Tensor.from_address(get(capsule, kind)), False
     else:
         raise BufferError(f"{name} must come in a new DLPack capsule, got one named {kind!r}: was it consumed before?")
     dtype: np.dtype[Any] | str
@@ -175,4 +267,5 @@ def _by_dlpack(name: str, value: Any) -> _Said:
         tuple(tensor.shape[: tensor.ndim]),
         dtype,
         tuple(bytes_of_entry * step for step in tensor.strides[: tensor.ndim]) if tensor.strides else None,
+        readonly,
     )

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isinglass import _core
 from isinglass.problems import gate
+from isinglass.problems.embeddings import cosines
 from isinglass.problems.gate import Floats
 from isinglass.problems.packing import integer_costs
 from isinglass.problems.qubo import Qubo
@@ -398,6 +399,76 @@ class EvidenceProblem:
             put["_integer_costs"] = integer_costs(put["costs"], put["budget"])
             if self._integer_costs is None:
                 raise ValueError("costs must be multiples of a common granule (as integers are), got none that fits")
+
+    @classmethod
+    def from_embeddings(
+        cls,
+        passages: ArrayLike,
+        requirements: ArrayLike,
+        query: ArrayLike | None = None,
+        *,
+        thresholds: tuple[float, float],
+        relevance: ArrayLike | None = None,
+        requirement_weights: ArrayLike | None = None,
+        max_passages: int = 5,
+        weights: EvidenceWeights | None = None,
+        penalties: EvidencePenalties | None = None,
+        costs: ArrayLike | None = None,
+        budget: float | None = None,
+    ) -> EvidenceProblem:
+        """The problem that embeddings state: support by thresholds on cosines, redundancy as cosines.
+
+        Passage i supports requirement j partially from a cosine of ``thresholds[0]`` on, and directly from
+        ``thresholds[1]``. Redundancy is max(0, cosine) of two passages, complementarity the union gain of
+        `complementarity`. All cosines are those of `isinglass.measure.cosines`.
+
+        Parameters
+        ----------
+        passages : array_like of float, shape (n, d)
+            On a CUDA device they are read where they lie, by the device: the n (n + m + 1) cosines come to the host.
+        requirements : array_like of float, shape (m, d)
+            On the host or a device, likewise.
+        query : array_like of float, shape (1, d), optional
+            Relevance is then max(0, cosine) with it; instead of `relevance`.
+        thresholds : (float, float)
+            Of partial and direct support, 0 < partial <= direct. They depend on the model: there is no default.
+        relevance, requirement_weights, max_passages, weights, penalties, costs, budget
+            Of `EvidenceProblem`.
+
+        Raises
+        ------
+        ValueError
+            As `isinglass.measure.cosines` and `EvidenceProblem`; without exactly one of `query` and `relevance`.
+        """
+        if (query is None) == (relevance is None):
+            raise ValueError(f"give query or relevance, got {'neither' if query is None else 'both'}")
+        if not isinstance(thresholds, tuple) or len(thresholds) != 2:
+            raise ValueError(f"thresholds must be a pair (partial, direct), got {thresholds!r}")
+        partial, direct = (gate.number(f"thresholds[{k}]", value, above=0) for k, value in enumerate(thresholds))
+        if partial > direct:
+            raise ValueError(f"thresholds must ascend, got {thresholds!r}")
+        own: Any = relevance
+        if query is not None:
+            found = np.asarray(cosines(query, passages))
+            if len(found) != 1:
+                raise ValueError(f"query must have shape (1, d), got {len(found)} rows")
+            own = found[0]
+        # In float64, where a threshold is the caller's own number.
+        similar = np.asarray(cosines(requirements, passages), dtype=np.float64)
+        support = (similar >= partial).astype(np.int8) + (similar >= direct)
+        importance = np.ones(len(support)) if requirement_weights is None else requirement_weights
+        return cls(
+            own,
+            support,
+            importance,
+            redundancy=cosines(passages, passages),
+            complementarity=complementarity(support, importance),
+            max_passages=max_passages,
+            weights=weights,
+            penalties=penalties,
+            costs=costs,
+            budget=budget,
+        )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"EvidenceProblem is frozen: cannot set {name!r}")

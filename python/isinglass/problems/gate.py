@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isinglass import _core
+from isinglass.problems.device import host_copy, on_device
 
 Floats = NDArray[np.float64]
 
@@ -49,8 +50,10 @@ def unmasked(name: str, value: object) -> None:
 
 
 def numeric_array(name: str, value: object, *, ndim: int) -> NDArray[Any]:
-    """An array of ints or floats with `ndim` axes, not yet converted."""
+    """An array of ints or floats with `ndim` axes, not yet converted. One that lies on a device is copied."""
     unmasked(name, value)
+    if type(value) is not np.ndarray and on_device(value):
+        value = host_copy(name, value, ndim=ndim)
     try:
         array = np.asarray(value)
     except ValueError:

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from isinglass import _core
 from isinglass.problems import gate
-from isinglass.problems.device import DeviceArray, device_array, on_device
+from isinglass.problems.device import DeviceArray
+from isinglass.problems.embeddings import embedding_rows
 from isinglass.problems.gate import Floats
 from isinglass.problems.term import Term
 
@@ -33,8 +34,6 @@ _REPRESENTED_WHOLLY = 65_536
 _SAMPLE = 4_096
 _ALWAYS_THERE = 2**26  # bytes for which a machine is not asked
 _NO_ITEMS = gate.indices("pinned", (), size=0)
-_LARGEST_FLOAT = float(np.finfo(np.float32).max)
-_SMALLEST_FLOAT = float(np.finfo(np.float32).tiny)
 # The largest part of a pool that one Greedy+Max of `sharded` gets.
 _SHARD = 32_768
 # Sixteen lanes of the sums of rows, and the vectors of a run.
@@ -186,40 +185,6 @@ def _similarity(value: object, n: int) -> NDArray[np.float32] | Csr | None:
     if value is None:
         return None
     return _sparse_similarity(value, n) if _is_sparse(value) else _dense_similarity(value, n)
-
-
-def _embeddings(value: Any, n: int) -> NDArray[Any] | DeviceArray | None:
-    if value is None:
-        return None
-    if on_device(value):
-        matrix = device_array("embeddings", value, ndim=2, dtypes=(np.float32,))
-        if len(matrix) != n:
-            raise ValueError(f"embeddings must have {n} rows, got shape {matrix.shape}")
-        if n and not matrix.shape[1]:
-            raise ValueError(f"embeddings must have at least one column, got shape {matrix.shape}")
-        return matrix
-    array = gate.numeric_array("embeddings", value, ndim=2)
-    if array.shape[0] != n:
-        raise ValueError(f"embeddings must have {n} rows, got shape {array.shape}")
-    if n and not array.shape[1]:
-        raise ValueError(f"embeddings must have at least one column, got shape {array.shape}")
-    plain = array.dtype == np.float32 and array.flags.c_contiguous
-    if array.size and not (plain and _core.all_finite(array)):
-        # NaN passes through both; only where something is wrong every entry is looked at.
-        extent = max(-float(array.min()), float(array.max()))
-        if not isfinite(extent):
-            gate.refuse("embeddings", ~np.isfinite(array), array, "finite")
-        if extent > _LARGEST_FLOAT:
-            gate.refuse("embeddings", np.abs(array) > _LARGEST_FLOAT, array, "within float32")
-        if array.dtype.kind == "f" and array.dtype.itemsize > 4:
-            largest = np.maximum(array.max(axis=1), -array.min(axis=1))
-            if (vanishing := (largest > 0) & (largest < _SMALLEST_FLOAT)).any():
-                row = int(np.argmax(vanishing))
-                raise ValueError(
-                    f"embeddings[{row}] must be zero or have an entry of at least {_SMALLEST_FLOAT:.3g} (float32), got "
-                    f"{largest[row]:.3g} as its largest: scale the rows first, cosines stay the same"
-                )
-    return gate.owned(array, array)
 
 
 def _groups(value: ArrayLike | None, n: int) -> NDArray[np.int32] | None:
@@ -428,7 +393,7 @@ class PackingProblem:
         if similarity is not None and embeddings is not None:
             raise ValueError("similarity and embeddings exclude each other, got both")
         fields["similarity"] = _similarity(similarity, n)
-        fields["embeddings"] = _embeddings(embeddings, n)
+        fields["embeddings"] = None if embeddings is None else embedding_rows("embeddings", embeddings, n)
         fields["coverage"], covered_terms = _coverage(coverage, n)
         if coverage is None and coverage_weights is not None:
             raise ValueError("coverage_weights need coverage, got none")

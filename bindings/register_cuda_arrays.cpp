@@ -1,0 +1,168 @@
+// Arrays on a device: cosines of rows that lie there, memory that outlives a call, and how other libraries take it.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "controlled.hpp"
+#include "device_memory.hpp"
+#include "embeddings.hpp"
+#include "runtime.hpp"
+
+namespace isinglass {
+namespace {
+
+using cuda::DeviceMemory;
+
+// The structs of DLPack 1.0 (dlpack.h), whose layout is their protocol.
+namespace dlpack {
+
+struct Tensor {
+  void* data;
+  std::int32_t device_type, device_id, ndim;
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+  std::int64_t *shape, *strides;
+  std::uint64_t byte_offset;
+};
+struct Managed {
+  Tensor tensor;
+  void* manager;
+  void (*deleter)(Managed*);
+};
+struct Versioned {
+  std::uint32_t major, minor;
+  void* manager;
+  void (*deleter)(Versioned*);
+  std::uint64_t flags;
+  Tensor tensor;
+};
+
+constexpr std::int32_t kCuda = 2;
+constexpr std::uint64_t kReadOnly = 1;
+
+/// A managed tensor together with what it points to.
+template <class Struct>
+struct Export {
+  Struct managed{};
+  std::vector<std::int64_t> shape, strides;
+  py::object owner;
+
+  static void drop(Struct* managed) {
+    auto* const self = static_cast<Export*>(managed->manager);
+    if (Py_IsInitialized() == 0) return;  // whoever held it outlived the interpreter: so does its memory
+    const py::gil_scoped_acquire gil;
+    delete self;
+  }
+};
+
+template <class Struct>
+py::capsule capsule(const char* name, py::object owner, std::uintptr_t pointer, std::vector<std::int64_t> shape,
+                    std::uint8_t code, std::uint8_t bits, int device, bool readonly) {
+  auto holder = std::make_unique<Export<Struct>>();
+  holder->owner = std::move(owner);
+  holder->shape = std::move(shape);
+  holder->strides.assign(holder->shape.size(), 1);
+  for (std::size_t axis = holder->shape.size(); axis > 1; --axis) {
+    holder->strides[axis - 2] = holder->strides[axis - 1] * holder->shape[axis - 1];
+  }
+  Struct& managed = holder->managed;
+  managed.manager = holder.get();
+  managed.deleter = &Export<Struct>::drop;
+  managed.tensor = {reinterpret_cast<void*>(pointer),
+                    kCuda,
+                    device,
+                    static_cast<std::int32_t>(holder->shape.size()),
+                    code,
+                    bits,
+                    1,
+                    holder->shape.data(),
+                    holder->strides.data(),
+                    0};
+  if constexpr (std::is_same_v<Struct, Versioned>) {
+    managed.major = 1;
+    managed.flags = readonly ? kReadOnly : 0;
+  }
+  // Taken, a capsule has another name, and the tensor is the taker's.
+  py::capsule made(&managed, name, [](PyObject* self) {
+    const char* const now = PyCapsule_GetName(self);
+    const char* const fresh = std::is_same_v<Struct, Versioned> ? "dltensor_versioned" : "dltensor";
+    if (now == nullptr || std::string_view(now) != fresh) return;
+    auto* const left = static_cast<Struct*>(PyCapsule_GetPointer(self, fresh));
+    left->deleter(left);
+  });
+  holder.release();
+  return made;
+}
+
+}  // namespace dlpack
+
+/// Rows of a matrix, and the array that holds them if they are here.
+cuda::SomeRows rows_of(const OptionalArray<float>& here, std::uintptr_t there, std::size_t count) {
+  return {here ? here->data() : nullptr, reinterpret_cast<const float*>(there), count};
+}
+
+}  // namespace
+
+void register_cuda_arrays(py::module_& m) {
+  py::class_<DeviceMemory>(m, "DeviceMemory", py::module_local())
+      .def_property_readonly("device", &DeviceMemory::device)
+      .def_property_readonly(
+          "pointer", [](const DeviceMemory& self) { return reinterpret_cast<std::uintptr_t>(self.as<void>()); });
+  m.def(
+      "dlpack",
+      [](py::object owner, std::uintptr_t pointer, std::vector<std::int64_t> shape, std::uint8_t code,
+         std::uint8_t bits, int device, bool readonly, bool versioned) {
+        return versioned ? dlpack::capsule<dlpack::Versioned>("dltensor_versioned", std::move(owner), pointer,
+                                                              std::move(shape), code, bits, device, readonly)
+                         : dlpack::capsule<dlpack::Managed>("dltensor", std::move(owner), pointer, std::move(shape),
+                                                            code, bits, device, readonly);
+      },
+      py::arg("owner"), py::arg("pointer"), py::arg("shape"), py::arg("code"), py::arg("bits"), py::arg("device"),
+      py::arg("readonly"), py::arg("versioned"));
+  m.def(
+      "to_host",
+      [](py::array to, std::uintptr_t from, int device) {
+        void* const end = to.mutable_data();
+        const auto bytes = static_cast<std::size_t>(to.nbytes());
+        py::gil_scoped_release nogil;
+        cuda::Batch batch(device);
+        batch.allocate();
+        cuda::driver::settle(device);
+        batch.fetch(end, reinterpret_cast<const void*>(from), bytes);
+        batch.wait();
+      },
+      py::arg("to"), py::arg("source"), py::arg("device"));
+  m.def(
+      "cosines",
+      [](const OptionalArray<float>& rows, std::uintptr_t rows_at, std::size_t n, const OptionalArray<float>& others,
+         std::uintptr_t others_at, std::size_t count, std::size_t d, int device, bool keep) -> py::object {
+        const cuda::SomeRows first = rows_of(rows, rows_at, n), second = rows_of(others, others_at, count);
+        const auto run = [&](float* to, float* to_host) {
+          controlled(std::numeric_limits<double>::infinity(), py::none(), [&](Control& control) {
+            cuda::cosines(first, second, d, device, to, to_host, control);
+            return 0;
+          });
+        };
+        if (keep) {
+          auto memory = std::make_unique<DeviceMemory>(device, n * count * sizeof(float));
+          run(memory->as<float>(), nullptr);
+          return py::cast(std::move(memory));
+        }
+        py::array_t<float> out({n, count});
+        run(nullptr, out.mutable_data());
+        return out;
+      },
+      strict("rows"), py::arg("rows_at"), py::arg("n"), strict("others"), py::arg("others_at"), py::arg("count"),
+      py::arg("d"), py::arg("device"), py::arg("keep"));
+}
+
+}  // namespace isinglass
