@@ -79,6 +79,11 @@ ISINGLASS_DEVICE T* shared_arena(std::size_t offset = 0) {
   return reinterpret_cast<T*>(emulation::here.arena + offset);
 }
 
+template <class T>
+ISINGLASS_DEVICE T* in_device_memory(T* at) {
+  return at;
+}
+
 ISINGLASS_DEVICE void sync_block(std::source_location site = std::source_location::current()) {
   emulation::wait_for_block(site);
 }

@@ -38,6 +38,14 @@ ISINGLASS_DEVICE T* shared_arena(std::size_t offset = 0) {
   return reinterpret_cast<T*>(arena + offset);
 }
 
+/// The same pointer, said to lead to device memory. What a kernel finds in memory may lead anywhere, for all that nvcc
+/// knows, and is read by slower instructions.
+template <class T>
+ISINGLASS_DEVICE T* in_device_memory(T* at) {
+  __builtin_assume(__isGlobal(at));
+  return at;
+}
+
 /// All threads of the block arrive, and see what the others wrote before.
 ISINGLASS_DEVICE void sync_block() { __syncthreads(); }
 /// The same for the 32 lanes of a warp. The exchanges below move their values only: they order no memory.
@@ -96,6 +104,13 @@ ISINGLASS_DEVICE float fused_multiply_add(float a, float b, float c) { return __
 
 namespace isinglass::cuda {
 
+/// Entries of the arena, by the place of the first: a pointer that a kernel keeps in memory might lead anywhere.
+template <class T>
+struct SharedArray {
+  std::uint32_t offset;  // bytes
+  ISINGLASS_DEVICE T& operator[](unsigned i) const { return shared_arena<T>(offset)[i]; }
+};
+
 ISINGLASS_DEVICE unsigned lane_index() { return thread_index() % kWarp; }
 ISINGLASS_DEVICE unsigned warp_index() { return thread_index() / kWarp; }
 ISINGLASS_DEVICE unsigned warps_in_block() { return block_size() / kWarp; }
@@ -123,7 +138,7 @@ ISINGLASS_DEVICE void copy_to_shared(void* to, const void* from, std::size_t byt
     std::uint32_t words[4];
   };
   auto* const target = static_cast<Chunk*>(to);
-  const auto* const source = static_cast<const Chunk*>(from);
+  const auto* const source = in_device_memory(static_cast<const Chunk*>(from));
   for (std::size_t k = thread_index(); k < bytes / sizeof(Chunk); k += block_size()) target[k] = source[k];
 }
 

@@ -5,6 +5,7 @@
 // belongs to lane i mod 32. Of targets and groups each half of the warp holds a copy, entry t in its lane t mod 16. Of
 // covered terms each lane holds all bits. So there is nothing to wait for, and the kernel has no barrier.
 #include <cmath>
+#include <type_traits>
 
 #include "isinglass/expansion.hpp"
 #include "lanes.hpp"
@@ -29,24 +30,28 @@ class Purse {
     spent_.clear();
   }
   ISINGLASS_DEVICE bool fits(unsigned item) const {
-    if (q_.integer_cost != nullptr) return q_.integer_cost[item] <= left_;
-    Expansion with = spent_;
-    with.add(q_.cost[item]);
-    return with.rounded() <= q_.budget;
+    return q_.integer_cost != nullptr ? in_device_memory(q_.integer_cost)[item] <= left_ : parts_fit(item);
   }
   /// By the doubles of integer costs, as the queue of the CPU drops items.
   ISINGLASS_DEVICE bool fits_by_load(unsigned item) const {
-    return !(static_cast<double>(q_.integer_cost[item]) > static_cast<double>(left_));
+    return !(static_cast<double>(in_device_memory(q_.integer_cost)[item]) > static_cast<double>(left_));
   }
   ISINGLASS_DEVICE void spend(unsigned item) {
     if (q_.integer_cost != nullptr) {
-      left_ -= q_.integer_cost[item];
+      left_ -= in_device_memory(q_.integer_cost)[item];
     } else {
-      spent_.add(q_.cost[item]);
+      spend_parts(item);
     }
   }
 
  private:
+  ISINGLASS_DEVICE bool parts_fit(unsigned item) const {
+    Expansion with = spent_;
+    with.add(q_.cost[item]);
+    return with.rounded() <= q_.budget;
+  }
+  ISINGLASS_DEVICE void spend_parts(unsigned item) { spent_.add(q_.cost[item]); }
+
   const PackingQuery& q_;
   std::int64_t left_ = 0;
   Expansion spent_;
@@ -57,11 +62,11 @@ class Objective {
  public:
   ISINGLASS_DEVICE Objective(const PackingQuery& query, const PackingArena& arena)
       : q_(query),
-        headroom_(shared_arena<double>(arena.headroom) + half_index() * query.targets),
-        group_mass_(shared_arena<double>(arena.group_mass) + half_index() * query.num_groups),
-        group_root_(shared_arena<double>(arena.group_root) + half_index() * query.num_groups),
-        nearest_(shared_arena<float>(arena.nearest) + half_index() * query.targets),
-        covered_(shared_arena<std::uint32_t>(arena.covered) + lane_index()) {}
+        headroom_(of_half<double>(arena.headroom, query.targets)),
+        group_mass_(of_half<double>(arena.group_mass, query.num_groups)),
+        group_root_(of_half<double>(arena.group_root, query.num_groups)),
+        nearest_(of_half<float>(arena.nearest, query.targets)),
+        covered_{static_cast<std::uint32_t>(arena.covered + lane_index() * sizeof(std::uint32_t))} {}
 
   ISINGLASS_DEVICE void reset() {
     covered_mask_ = 0;
@@ -87,7 +92,7 @@ class Objective {
       }
     }
     if (q_.rows != nullptr) {
-      const float* const row = q_.rows + static_cast<std::size_t>(item) * q_.targets;
+      const float* const row = row_of(item);
       for (unsigned t = lane_of_half(); t < q_.targets; t += kLanes) {
         if (q_.representation_scale > 0) headroom_[t] = positive(headroom_[t] - static_cast<double>(row[t]));
         if (q_.facility_scale > 0) nearest_[t] = row[t] > nearest_[t] ? row[t] : nearest_[t];
@@ -103,12 +108,12 @@ class Objective {
   }
 
   /// F(S + item) - F(S), terms in the order of PackingState::gains.
-  ISINGLASS_DEVICE double gain(unsigned item) const {
+  ISINGLASS_DEVICE_CALL double gain(unsigned item) const {
     double total = 0;
-    if (q_.relevance_scale > 0) total += q_.relevance_scale * q_.relevance[item];
+    if (q_.relevance_scale > 0) total += q_.relevance_scale * in_device_memory(q_.relevance)[item];
     if (q_.coverage_scale > 0) total += q_.coverage_scale * covers(item);
-    const float* const row = q_.rows + static_cast<std::size_t>(item) * q_.targets;
     if (q_.representation_scale > 0) {
+      const float* const row = row_of(item);
       double excess = 0;
       for (unsigned t = lane_of_half(); t < q_.targets; t += kLanes) {
         excess += positive(static_cast<double>(row[t]) - headroom_[t]);
@@ -125,6 +130,7 @@ class Objective {
       total += q_.diversity_scale * shuffle(more, half_index() * kLanes + owner);
     }
     if (q_.facility_scale > 0) {
+      const float* const row = row_of(item);
       double nearer = 0;
       for (unsigned t = lane_of_half(); t < q_.targets; t += kLanes) {
         nearer += positive(static_cast<double>(row[t]) - static_cast<double>(nearest_[t]));
@@ -135,6 +141,9 @@ class Objective {
   }
 
  private:
+  ISINGLASS_DEVICE const float* row_of(unsigned item) const {
+    return in_device_memory(q_.rows) + static_cast<std::size_t>(item) * q_.targets;
+  }
   ISINGLASS_DEVICE static double positive(double x) { return x > 0 ? x : 0; }
   ISINGLASS_DEVICE bool counts_terms() const { return q_.coverage_scale > 0 && q_.term_mask == nullptr; }
 
@@ -150,12 +159,16 @@ class Objective {
     }
     return half_sum(weight);
   }
+  template <class T>
+  ISINGLASS_DEVICE static SharedArray<T> of_half(std::size_t offset, std::uint32_t count) {
+    return {static_cast<std::uint32_t>(offset + half_index() * count * sizeof(T))};
+  }
 
   const PackingQuery& q_;
-  double* headroom_;  // cap less what the set represents so far
-  double *group_mass_, *group_root_;
-  float* nearest_;          // largest similarity to the set
-  std::uint32_t* covered_;  // a word of 32 terms every 32 entries
+  SharedArray<double> headroom_;  // cap less what the set represents so far
+  SharedArray<double> group_mass_, group_root_;
+  SharedArray<float> nearest_;          // largest similarity to the set
+  SharedArray<std::uint32_t> covered_;  // a word of 32 terms every 32 entries
   std::uint64_t covered_mask_ = 0;
 };
 
@@ -166,10 +179,10 @@ class Run {
         q_(query),
         purse_(query),
         objective_(query, arena),
-        gain_(shared_arena<double>(arena.gain)),
-        queue_(shared_arena<double>(arena.queue)),
-        fresh_at_(shared_arena<std::uint16_t>(arena.fresh_at)),
-        flags_(shared_arena<std::uint8_t>(arena.flags)),
+        gain_{static_cast<std::uint32_t>(arena.gain)},
+        queue_{static_cast<std::uint32_t>(arena.queue)},
+        fresh_at_{static_cast<std::uint32_t>(arena.fresh_at)},
+        flags_{static_cast<std::uint32_t>(arena.flags)},
         selection_(args.selection + std::size_t{block_index()} * args.stride),
         gains_(args.gains + std::size_t{block_index()} * args.stride),
         snapshots_(args.snapshots + std::size_t{block_index()} * args.num_snapshots * args.stride),
@@ -192,9 +205,9 @@ class Run {
   }
   ISINGLASS_DEVICE static bool owns(unsigned index) { return lane_index() == index % kWarp; }
   /// An entry that one lane holds, for all.
-  template <class T>
-  ISINGLASS_DEVICE static T from_owner(const T* entries, unsigned index) {
-    T mine{};
+  template <class Entries>
+  ISINGLASS_DEVICE static auto from_owner(Entries entries, unsigned index) {
+    std::remove_cvref_t<decltype(entries[index])> mine{};
     if (owns(index)) mine = entries[index];
     return shuffle(mine, index % kWarp);
   }
@@ -310,7 +323,7 @@ class Run {
     return gain;
   }
   /// All items that are wanted, two at a time.
-  ISINGLASS_DEVICE void refresh_wanted() {
+  ISINGLASS_DEVICE_CALL void refresh_wanted() {
     for (unsigned begin = 0; begin < q_.n; begin += kWarp) {
       const unsigned i = begin + lane_index();
       std::uint32_t wanted = ballot(i < q_.n && (flags_[i] & kWanted) != 0);
@@ -336,7 +349,7 @@ class Run {
     });
   }
 
-  ISINGLASS_DEVICE void take(unsigned item, double gain) {
+  ISINGLASS_DEVICE_CALL void take(unsigned item, double gain) {
     objective_.add(item);
     purse_.spend(item);
     value_ += gain;
@@ -399,7 +412,7 @@ class Run {
     });
   }
 
-  ISINGLASS_DEVICE double density(unsigned own) const { return gain_[own] / q_.cost[own]; }
+  ISINGLASS_DEVICE double density(unsigned own) const { return gain_[own] / in_device_memory(q_.cost)[own]; }
 
   ISINGLASS_DEVICE void refresh_all() {
     want([&](unsigned i) { return gain_[i] > 0 && fresh_at_[i] != size_; });
@@ -445,7 +458,7 @@ class Run {
 
   /// The item of largest density among those that fit and add something, or kNone. See cpp/src/greedy.cpp for why it is
   /// the choice of plain greedy.
-  ISINGLASS_DEVICE unsigned next() {
+  ISINGLASS_DEVICE_CALL unsigned next() {
     const double slack = q_.slack / q_.cheapest;
     double reached = 0;
     for (unsigned steps = q_.n <= kFlat ? 1 : q_.n;; steps *= 2) {
@@ -585,9 +598,9 @@ class Run {
   const PackingQuery& q_;
   Purse purse_;
   Objective objective_;
-  double *gain_, *queue_;  // newest known gain of each item, and its density while it may be picked
-  std::uint16_t* fresh_at_;
-  std::uint8_t* flags_;
+  SharedArray<double> gain_, queue_;  // newest known gain of each item, and its density while it may be picked
+  SharedArray<std::uint16_t> fresh_at_;
+  SharedArray<std::uint8_t> flags_;
   std::int32_t* selection_;
   double *gains_, *snapshots_;
   PackingState& state_;

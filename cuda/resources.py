@@ -34,7 +34,7 @@ ALLOWED: tuple[tuple[str, Use], ...] = (
     ("large_", Use(64, 160, 32, 0)),
     ("sparse_", Use(64, 64, 16, 0)),
     ("evidence_", Use(80, 192, 32, 0)),
-    ("packing_greedy", Use(176, 128, 1792, 0)),  # one warp a query: registers are not what limits it
+    ("packing_greedy", Use(128, 32, 1792, 0)),  # its stack: exact sums of costs without a granule
     ("row_sums", Use(184, 0, 0, 0)),  # 64 sums of a thread, and the next chunk on its way
     ("cosines_of_groups", Use(144, 0, 0, 0)),  # the same products
     ("unit_rows", Use(40, 0, 0, 0)),

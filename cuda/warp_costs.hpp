@@ -10,15 +10,13 @@ namespace isinglass::cuda {
 
 inline constexpr std::int32_t kNoCost = 2147483647;  // of what stands beyond the last variable: no rule accepts it
 
-/// The model's rows, from shared memory where they are kept there: the first bytes of the arena. All threads call it.
+/// The model's rows, copied where they belong into shared memory: the first bytes of the arena. All threads call it.
 template <class Row, unsigned kSlots>
 ISINGLASS_DEVICE const Row* rows_of(const SmallModel& model) {
   const Row* const rows = static_cast<const Row*>(model.rows);
   if constexpr (kRowsInShared<Row>) {
-    Row* const copy = shared_arena<Row>();
-    copy_to_shared(copy, rows, sizeof(Row) * kWarp * kSlots * model.n);
+    copy_to_shared(shared_arena<Row>(), rows, sizeof(Row) * kWarp * kSlots * model.n);
     sync_block();
-    return copy;
   }
   return rows;
 }
@@ -30,7 +28,7 @@ class WarpCosts {
   static constexpr unsigned kStride = kWarp * kSlots;
 
   ISINGLASS_DEVICE WarpCosts(const Row* rows, const std::int32_t* linear, unsigned n)
-      : rows_(rows + lane_index()), linear_(linear), n_(n) {}
+      : rows_(rows), linear_(linear), n_(n) {}
 
   /// Goes to the state of these words (the same in every lane); its energy.
   template <class Words>
@@ -42,7 +40,7 @@ class WarpCosts {
     for (unsigned k = 0; k < kSlots; ++k) {
       const std::uint32_t word = word_of(k);
       for (std::uint32_t left = word; left != 0; left &= left - 1) {
-        const Row* const row = rows_ + (kWarp * k + lowest_bit(left)) * kStride;
+        const Row* const row = row_of(kWarp * k + lowest_bit(left));
         ISINGLASS_UNROLL
         for (unsigned j = 0; j < kSlots; ++j) cost_[j] += row[kWarp * j];
       }
@@ -69,7 +67,7 @@ class WarpCosts {
 
   /// Flips variable i, whose state was `before`; the same in every lane.
   ISINGLASS_DEVICE void flip(unsigned i, bool before) {
-    const Row* const row = rows_ + i * kStride;
+    const Row* const row = row_of(i);
     ISINGLASS_UNROLL
     for (unsigned k = 0; k < kSlots; ++k) {
       const std::int32_t w = row[kWarp * k];
@@ -88,16 +86,26 @@ class WarpCosts {
   /// The bits of this lane's own variables, by slot.
   ISINGLASS_DEVICE std::uint32_t bits() const { return x_; }
   /// Of variable i and the one of slot k.
-  ISINGLASS_DEVICE std::int32_t coupling(unsigned i, unsigned k) const { return rows_[i * kStride + kWarp * k]; }
+  ISINGLASS_DEVICE std::int32_t coupling(unsigned i, unsigned k) const { return row_of(i)[kWarp * k]; }
   ISINGLASS_DEVICE unsigned size() const { return n_; }
 
  private:
+  /// This lane's entries of a row. Said of which memory: as a pointer that was kept it would be read by slower loads.
+  ISINGLASS_DEVICE const Row* row_of(unsigned i) const {
+    const Row* rows = nullptr;
+    if constexpr (kRowsInShared<Row>) {
+      rows = shared_arena<const Row>();
+    } else {
+      rows = in_device_memory(rows_);
+    }
+    return rows + i * kStride + lane_index();
+  }
   ISINGLASS_DEVICE std::int32_t bias(unsigned k) const {
     const unsigned i = kWarp * k + lane_index();
-    return i < n_ ? linear_[i] : kNoCost;
+    return i < n_ ? in_device_memory(linear_)[i] : kNoCost;
   }
 
-  const Row* rows_;
+  const Row* rows_;  // where they are not in shared memory
   const std::int32_t* linear_;
   unsigned n_;
   std::int32_t cost_[kSlots];
