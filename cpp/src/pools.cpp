@@ -49,6 +49,15 @@ bool PoolPlan::probed(std::size_t p) const {
   return p > 0 || n_ >= kWorthProbing;
 }
 
+std::vector<float> PoolPlan::schedule(std::size_t p, const Window& window) const {
+  std::vector<float> t2(sweeps(p), 0);
+  if (window.hot > 0) {
+    const std::vector<double> temperatures = geometric(window.hot, window.cold, t2.size());
+    std::transform(temperatures.begin(), temperatures.end(), t2.begin(), kernel_temperature);
+  }
+  return t2;
+}
+
 std::uint64_t PoolPlan::most_failures(std::size_t size) const {
   return most_children_ == kNoLimit ? 2 * size : kNoLimit;
 }

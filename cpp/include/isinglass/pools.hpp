@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "isinglass/memetic.hpp"
+#include "isinglass/schedule.hpp"
 #include "isinglass/tabu.hpp"
 
 namespace isinglass {
@@ -46,6 +47,8 @@ class PoolPlan {
   std::uint32_t sweeps(std::size_t p) const;
   /// Cooled over the window of a probe, not the wide one.
   bool probed(std::size_t p) const;
+  /// The temperatures of those sweeps over that window, as kernels take them.
+  std::vector<float> schedule(std::size_t p, const Window& window) const;
   std::uint64_t patience() const { return patience_; }
   std::uint64_t most_children() const { return most_children_; }
   /// Children in a row that did not enter the pool, after which it has nothing more to give.
