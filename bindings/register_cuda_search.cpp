@@ -9,6 +9,7 @@
 
 #include "arrays.hpp"
 #include "controlled.hpp"
+#include "large_memetic.hpp"
 #include "large_tabu.hpp"
 #include "large_walks.hpp"
 #include "memetic.hpp"
@@ -167,6 +168,32 @@ void register_cuda_search(py::module_& m) {
       py::arg("qubo"), py::arg("num_reads"), py::arg("patience"), py::arg("max_moves"), py::arg("tenure"),
       py::arg("seed"), py::arg("threads"), strict("initial_states"), py::arg("target_energy"), py::arg("trace"),
       py::arg("until_stopped"), py::arg("time_limit"), py::arg("progress"), py::arg("placement"));
+
+  m.def(
+      "memetic_large",
+      [](QuboHandle& handle, std::size_t pool_size, std::size_t generations, std::size_t restarts,
+         std::uint64_t patience, std::optional<std::uint32_t> tenure, std::uint64_t seed, int threads,
+         const OptionalArray<std::uint8_t>& initial_states, std::optional<double> target_energy, std::size_t keep,
+         bool widen, bool trace, bool until_stopped, double time_limit, const py::object& progress,
+         const Placement& placement) {
+        cuda::check_device(placement.device);
+        const MemeticArguments arguments =
+            memetic_arguments(pool_size, generations, restarts, patience, tenure, target_energy, keep, widen, trace,
+                              until_stopped ? time_limit : 0);
+        const MemeticOptions options = memetic_options(*handle.qubo, arguments, seed, threads, initial_states, true);
+        return controlled(time_limit, progress, [&](Control& control) {
+          MemeticResult result = cuda::large_memetic(*handle.qubo, options, placement, control);
+          Walked walked;
+          walked.reads = std::move(result.reads);
+          walked.children = result.children;
+          walked.layout = "blocks";
+          return walked;
+        });
+      },
+      py::arg("qubo"), py::arg("pool_size"), py::arg("generations"), py::arg("restarts"), py::arg("patience"),
+      py::arg("tenure"), py::arg("seed"), py::arg("threads"), strict("initial_states"), py::arg("target_energy"),
+      py::arg("keep"), py::arg("widen"), py::arg("trace"), py::arg("until_stopped"), py::arg("time_limit"),
+      py::arg("progress"), py::arg("placement"));
 
   m.def(
       "temper_large",

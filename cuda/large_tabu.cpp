@@ -1,9 +1,7 @@
 #include "large_tabu.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
-#include <numeric>
 
 #include "generations.hpp"
 #include "large_batch.hpp"
@@ -30,13 +28,13 @@ class Search {
         chunks_((n_ + kChunk - 1) / kChunk),
         batch_(placement.device),
         rows_(batch_, qubo),
-        starts_(batch_.input<std::uint64_t>(count)),
+        tasks_(batch_.in_out<LargeTabuTask>(count)),
         given_(batch_.input<std::uint32_t>(options.initial_states != nullptr ? count * words_ : 0)),
         progress_(batch_.output<TabuProgress>(count)),
-        ended_(batch_.output<std::uint32_t>(count)),
         bests_(batch_.output<std::uint32_t>(count * words_)),
         states_(batch_.scratch<std::uint32_t>(count * words_)),
-        holds_(batch_.scratch<std::uint32_t>(count * kChunk * chunks_)) {
+        holds_(batch_.scratch<std::uint32_t>(count * kChunk * chunks_)),
+        fields_(batch_.scratch<std::int32_t>(count * field_count(n_))) {
     batch_.allocate();
     rows_.fill();
     for (std::size_t r = 0; options.initial_states != nullptr && r < count; ++r) {
@@ -45,31 +43,29 @@ class Search {
   }
 
   void run(std::uint64_t round, Control& control) {
-    const auto starts = batch_.host(starts_);
-    std::iota(starts.begin(), starts.end(), first_ + (round << 32));
+    for (std::size_t r = 0; r < count_; ++r) {
+      batch_.host(tasks_)[r] = {first_ + r + (round << 32), 0, round == 0 ? TabuTurn::first : TabuTurn::begins};
+    }
     batch_.upload();
     LargeTabuArgs args{rows_.device(),
                        {options_.patience, options_.max_moves, integer_target(qubo_, options_.target_energy),
                         options_.tenure.low, options_.tenure.spread},
                        options_.seed,
-                       batch_.device(starts_),
+                       batch_.device(tasks_),
                        round == 0 && options_.initial_states != nullptr ? batch_.device(given_) : nullptr,
                        batch_.device(progress_),
-                       batch_.device(ended_),
                        batch_.device(states_),
                        batch_.device(bests_),
                        batch_.device(holds_),
-                       0,
-                       true};
-    const auto threads = static_cast<unsigned>(std::clamp<std::size_t>(std::bit_ceil(chunks_), 32, kLargeTabuThreads));
+                       batch_.device(fields_),
+                       0};
     until_done(first_moves_, control, [&](std::uint64_t moves) {
       args.moves = static_cast<std::uint32_t>(std::min(moves, kMostMoves));
       batch_.launch(rows_.pick(large_tabu_8, large_tabu_16, large_tabu_32),
-                    {static_cast<unsigned>(count_), threads, large_tabu_bytes(n_)}, args);
-      args.begins = false;
+                    {static_cast<unsigned>(count_), tabu_threads(n_), large_tabu_bytes(n_)}, args);
       batch_.download();
       batch_.wait();
-      const auto done = std::ranges::count(batch_.host(ended_), 1U);
+      const auto done = std::ranges::count(batch_.host(tasks_), TabuTurn::rests, &LargeTabuTask::turn);
       if (options_.report) control.report(static_cast<double>(done) / static_cast<double>(count_));
       return static_cast<std::size_t>(done) == count_;
     });
@@ -87,10 +83,11 @@ class Search {
   std::size_t n_, words_, first_, count_, chunks_;
   Batch batch_;
   LargeRows rows_;
-  Array<std::uint64_t> starts_;
+  Array<LargeTabuTask> tasks_;
   Array<std::uint32_t> given_;
   Array<TabuProgress> progress_;
-  Array<std::uint32_t> ended_, bests_, states_, holds_;
+  Array<std::uint32_t> bests_, states_, holds_;
+  Array<std::int32_t> fields_;
 };
 
 bool reached(const TabuOptions& options, const Reads& reads) {

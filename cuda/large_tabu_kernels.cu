@@ -30,17 +30,17 @@ class LargeTabu {
         best_(bits_ + (chunks_ + 7) / 8 * 8) {}
 
   ISINGLASS_DEVICE void run() {
-    const std::size_t read = block_index();
-    if (!args_.begins && args_.ended[read] != 0) return;
-    const std::uint64_t start = args_.starts[read];
-    const SweepKey tenures = sweep_key(read_key(args_.seed ^ stream::tenure, start), 0);
-    std::uint32_t* const holds = args_.holds + read * kChunk * chunks_;
-    at_ = args_.begins ? TabuProgress{} : args_.progress[read];
-    take_bits(start, holds);
+    const std::size_t search = block_index();
+    const LargeTabuTask task = args_.tasks[search];
+    if (task.turn == TabuTurn::rests) return;
+    const bool begins = task.turn != TabuTurn::goes_on;
+    const SweepKey tenures = sweep_key(read_key(args_.seed ^ stream::tenure, task.number), task.generation);
+    std::uint32_t* const holds = args_.holds + search * kChunk * chunks_;
+    at_ = begins ? TabuProgress{} : args_.progress[search];
+    take(task, begins, holds);
     sync_block();
-    at_.energy = begin();
-    if (args_.begins) at_.best_energy = at_.energy;
-    bool unsaved = args_.begins;
+    if (begins) at_.energy = at_.best_energy = begin();
+    bool unsaved = false;
     bool ended = at_.since >= args_.rules.patience || at_.best_energy <= args_.rules.target;
     std::uint32_t now = 0;
     for (; !ended && now < args_.moves && at_.moves < args_.rules.max_moves; ++now) {
@@ -67,16 +67,20 @@ class LargeTabu {
     }
     if (unsaved) save();
     for_own([&](std::uint32_t c) {
-      reinterpret_cast<std::uint16_t*>(args_.states + read * words_)[c] = bits_[c];
-      reinterpret_cast<std::uint16_t*>(args_.bests + read * words_)[c] = best_[c];
+      reinterpret_cast<std::uint16_t*>(args_.states + search * words_)[c] = bits_[c];
+      reinterpret_cast<std::uint16_t*>(args_.bests + search * words_)[c] = best_[c];
       for (std::uint32_t k = 0; k < kChunk; ++k) {
         const std::uint32_t release = release_[kChunk * c + k];
         holds[kChunk * c + k] = release > now ? release - now : 0;
       }
     });
+    if (thread_index() == 0 && chunks_ % 2 != 0) {
+      reinterpret_cast<std::uint16_t*>(args_.bests + search * words_)[chunks_] = 0;
+    }
+    fields_.store(args_.fields + search * field_count(n_));
     if (thread_index() == 0) {
-      args_.progress[read] = at_;
-      args_.ended[read] = ended || at_.moves >= args_.rules.max_moves;
+      args_.progress[search] = at_;
+      args_.tasks[search].turn = ended || at_.moves >= args_.rules.max_moves ? TabuTurn::rests : TabuTurn::goes_on;
     }
   }
 
@@ -88,34 +92,51 @@ class LargeTabu {
     for (std::uint32_t c = thread_index(); c < chunks_; c += block_size()) visit(c);
   }
 
-  /// Own bits and holds, of the start state or from the last launch.
-  ISINGLASS_DEVICE void take_bits(std::uint64_t start, const std::uint32_t* holds) const {
-    const std::size_t read = block_index();
-    const std::uint32_t* const words = args_.begins ? args_.given : args_.states;
-    const SweepKey key = sweep_key(read_key(args_.seed ^ stream::initial_state, start), 0);
+  /// Own fields, bits and holds as the last launch left them; the start state, of a search that begins, as the best
+  /// one.
+  ISINGLASS_DEVICE void take(const LargeTabuTask& task, bool begins, const std::uint32_t* holds) const {
+    const std::size_t search = block_index();
+    const bool first = task.turn == TabuTurn::first;
+    const auto halves = [&](const std::uint32_t* words) {
+      return reinterpret_cast<const std::uint16_t*>(words + search * words_);
+    };
+    const SweepKey key = sweep_key(read_key(args_.seed ^ stream::initial_state, task.number), 0);
+    if (first) {
+      fields_.clear();
+    } else {
+      fields_.load(args_.fields + search * field_count(n_));
+    }
     for_own([&](std::uint32_t c) {
-      std::uint32_t bits = 0;
-      if (words != nullptr) {
-        bits = reinterpret_cast<const std::uint16_t*>(words + read * words_)[c];
+      bits_[c] = first ? 0 : halves(args_.states)[c];
+      std::uint32_t best = 0;
+      if (!begins) {
+        best = halves(args_.bests)[c];
+      } else if (args_.given != nullptr) {
+        best = halves(args_.given)[c];
       } else {
         for (std::uint32_t k = 0; k < kChunk && kChunk * c + k < n_; ++k) {
-          bits |= (random_bits(key, kChunk * c + k) >> 31) << k;
+          best |= (random_bits(key, kChunk * c + k) >> 31) << k;
         }
       }
-      bits_[c] = static_cast<std::uint16_t>(bits);
-      best_[c] = args_.begins ? bits_[c] : reinterpret_cast<const std::uint16_t*>(args_.bests + read * words_)[c];
-      for (std::uint32_t k = 0; k < kChunk; ++k) release_[kChunk * c + k] = args_.begins ? 0 : holds[kChunk * c + k];
+      best_[c] = static_cast<std::uint16_t>(best);
+      for (std::uint32_t k = 0; k < kChunk; ++k) release_[kChunk * c + k] = begins ? 0 : holds[kChunk * c + k];
     });
     if (thread_index() == 0) *sum_ = 0;
+    // No thread may ever take for a variable what shared memory held before.
+    for (unsigned k = thread_index(); k < 2 * kWarp; k += block_size()) claims_[k] = {kNoMove, kNoMove};
   }
 
-  /// Fields and energy of the state, which every thread sees.
+  /// From where the fields are of to the start state, which is the best one; its energy, which every thread sees.
   ISINGLASS_DEVICE std::int64_t begin() const {
-    fields_.clear();
     for (std::uint32_t c = 0; c < chunks_; ++c) {
-      for (std::uint32_t left = bits_[c]; left != 0; left &= left - 1)
-        fields_.add(kChunk * c + lowest_bit(left), false);
+      const std::uint32_t bits = bits_[c];
+      for (std::uint32_t left = bits ^ best_[c]; left != 0; left &= left - 1) {
+        const unsigned k = lowest_bit(left);
+        fields_.add(kChunk * c + k, (bits >> k & 1) != 0);
+      }
     }
+    sync_block();  // all have read the bits
+    for_own([&](std::uint32_t c) { bits_[c] = best_[c]; });
     // Of what is on: biases and fields, in which every coupling stands twice.
     std::int64_t twice = 0;
     for_own([&](std::uint32_t c) {

@@ -125,10 +125,11 @@ def test_emulated_refuses_by_name(emulated: ModuleType) -> None:
         ig.solve(dense(5), "anneal", "cpu", device=0)
     with pytest.raises(BackendError, match=r"device must be in 0\.\.1, got 2"):
         ig.solve(dense(5), "anneal", "cuda", device=2)
-    with pytest.raises(ValueError, match="backend 'cuda' takes models of at most 256 variables, got 257"):
-        ig.solve(dense(257), "memetic", "cuda")
-    with pytest.raises(ValueError, match="got 300 for problem 1"):
-        ig.solve_many([dense(5), dense(300)], "memetic", "cuda")
+    huge = Qubo({(0, 1): 1.0}, labels=range(20_000))
+    with pytest.raises(ValueError, match="backend 'cuda' takes models of at most 19456 variables, got 20000"):
+        ig.solve(huge, "memetic", "cuda")
+    with pytest.raises(ValueError, match="got 20000 for problem 1"):
+        ig.solve_many([dense(5), huge], "tabu", "cuda")
     with pytest.raises(BackendError, match="backend 'cuda' has no method 'descent', it offers"):
         ig.solve(dense(5), "descent", "cuda")
 

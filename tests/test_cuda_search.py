@@ -106,12 +106,13 @@ def test_search_emulated_time_limit(emulated: ModuleType, monkeypatch: pytest.Mo
 def test_search_emulated_refuses_by_name(emulated: ModuleType) -> None:
     with pytest.raises(BackendError, match="backend 'cuda' cannot honour option 'layout' of method 'tabu'"):
         ig.solve(dense(5), "tabu", "cuda", layout="rows32")
-    with pytest.raises(BackendError, match="backend 'cuda' cannot honour option 'trace' of method 'memetic'"):
+    with pytest.raises(BackendError, match="cannot honour option 'trace' of method 'memetic' up to 256 variables"):
         ig.solve(dense(5), "memetic", "cuda", trace=True)
-    with pytest.raises(BackendError, match="takes a pool_size of at most 256, got 300"):
+    with pytest.raises(BackendError, match="takes a pool_size of at most 256 up to 256 variables, got 300"):
         ig.solve(dense(5), "memetic", "cuda", pool_size=300)
-    with pytest.raises(BackendError, match="at most 256 variables, got 300 for problem 1"):
-        ig.solve_many([dense(5), dense(300)], "memetic", "cuda")
+    huge = Qubo({(0, 1): 1.0}, labels=range(20_000))
+    with pytest.raises(BackendError, match="at most 19456 variables, got 20000 for problem 1"):
+        ig.solve_many([dense(5), huge], "memetic", "cuda")
 
 
 LARGE: dict[str, Any] = {"seed": 5, "num_reads": 3, "num_sweeps": 4, "beta_range": (0.01, 0.5)}
@@ -164,3 +165,15 @@ def test_large_tabu_emulated_equals_cpu(emulated: ModuleType) -> None:
     assert same_search(found, expected)
     mixed = ig.solve_many([dense(9), qubo], "tabu", "cuda", **options)
     assert same_search(mixed[1], found)
+
+
+def test_large_memetic_emulated_equals_cpu(emulated: ModuleType) -> None:
+    qubo = dense(260, 1)
+    options = {**MEMETIC, "num_solutions": 9, "trace": True}
+    found, expected = (ig.solve(qubo, "memetic", backend, **options) for backend in ("cuda", "cpu"))
+    assert same_search(found, expected)
+    assert found.provenance["layout"] == "blocks"
+    options["trace"] = False
+    mixed = ig.solve_many([dense(9), qubo], "memetic", "cuda", **options)
+    assert np.array_equal(mixed[1].samples, found.samples)
+    assert mixed[1].provenance["children"] == found.provenance["children"]

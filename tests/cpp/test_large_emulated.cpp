@@ -6,6 +6,7 @@
 #include "check.hpp"
 #include "emulated.hpp"
 #include "isinglass/schedule.hpp"
+#include "large_memetic.hpp"
 #include "large_tabu.hpp"
 #include "large_walks.hpp"
 #include "model.hpp"
@@ -162,6 +163,87 @@ TEST(emulated_large_tabu_in_any_order) {
   const Reads expected = tabu(model.qubo, options, control);
   const auto run = [&] { return large_tabu(model.qubo, options, {.slice = 16}, other).states; };
   check_in_any_order(run, expected.states);
+}
+
+TEST(emulated_large_tabu_without_its_barriers) {
+  const Model model(600, 9, 7);
+  TabuOptions options;
+  options.num_reads = 2;
+  options.patience = options.max_moves = 12;
+  options.tenure = default_tenure(600);
+  Control control(kNoLimit), other(kNoLimit);
+  const Reads expected = tabu(model.qubo, options, control);
+  const auto run = [&] { return large_tabu(model.qubo, options, {.slice = 5}, other).states; };
+  CHECK(check_every_barrier(run, expected.states, 4) >= 4);
+}
+
+MemeticOptions pools_of(std::size_t n) {
+  MemeticOptions options;
+  options.pool_size = 3;
+  options.patience = 12;
+  options.generations = 5;
+  options.restarts = 3;
+  options.keep = 4;
+  options.tenure = default_tenure(n);
+  options.seed = 5 + n;
+  return options;
+}
+
+void check_memetic(const Qubo& qubo, const MemeticOptions& options, const Placement& placement = {}) {
+  Control control(kNoLimit), other(kNoLimit);
+  const MemeticResult expected = memetic(qubo, options, control);
+  const MemeticResult found = large_memetic(qubo, options, placement, other);
+  check_equal(found.reads, expected.reads);
+  CHECK(found.children == expected.children);
+}
+
+TEST(emulated_large_memetic_equals_the_cpu) {
+  for (std::int64_t largest : {9, 300, 70000}) {
+    for (std::size_t n : {1U, 15U, 33U, 70U}) check_memetic(Model(n, largest).qubo, pools_of(n), {.slice = 7});
+  }
+}
+
+TEST(emulated_large_memetic_keeps_every_option) {
+  const Model model(40, 20, 3);
+  const std::vector<std::uint8_t> states = some_states(5 * 40);
+  MemeticOptions options = pools_of(40);
+  options.initial_states = states.data();
+  options.num_initial_states = 5;
+  options.trace = options.widen = true;
+  options.keep = 30;
+  check_memetic(model.qubo, options);
+  options = pools_of(40);
+  options.generations = options.restarts = 0;
+  options.threads = 2;
+  check_memetic(model.qubo, options);
+  Control control(kNoLimit);
+  const MemeticResult all = memetic(model.qubo, options, control);
+  options.restarts = 4;
+  options.target_energy = all.reads.energies[0];
+  check_memetic(model.qubo, options);
+  options.target_energy = all.reads.energies[0] + 8;
+  check_memetic(model.qubo, options);
+  for (double seconds : {0.0, 0.05}) {
+    options = pools_of(40);
+    options.generations = options.restarts = 0;
+    options.until = seconds;
+    options.patience = 100000;
+    Control over(seconds);
+    const MemeticResult cut = large_memetic(model.qubo, options, {.slice = 20}, over);
+    CHECK(cut.reads.count > 0 && cut.reads.stopped == StopReason::time_limit);
+  }
+}
+
+TEST(emulated_large_memetic_of_several_warps_in_any_order) {
+  const Model model(530, 9, 5);
+  MemeticOptions options = pools_of(530);
+  options.pool_size = 1;
+  options.generations = 2;
+  options.restarts = 1;
+  Control control(kNoLimit), other(kNoLimit);
+  const MemeticResult expected = memetic(model.qubo, options, control);
+  const auto run = [&] { return large_memetic(model.qubo, options, {.slice = 5}, other).reads.states; };
+  check_in_any_order(run, expected.reads.states);
 }
 
 }  // namespace isinglass::cuda

@@ -1,4 +1,4 @@
-"""Tabu and memetic search on a device: batches of small QUBOs, tabu of a large one; the samples are those of `cpu`."""
+"""Tabu and memetic search on a device: batches of small QUBOs, and a large one; the samples are those of `cpu`."""
 
 from __future__ import annotations
 
@@ -97,35 +97,58 @@ def _memetic_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reque
     if not problems:
         return []
     native, placement, where = cuda.placed(plan)
-    check_sizes(problems, native.most_small)
+    check_sizes(problems, native.most_large_tabu)
     options, first = plan.options, requests[0]
-    if options["trace"]:
-        raise BackendError("backend 'cuda' cannot honour option 'trace' of method 'memetic'")
-    if options["pool_size"] > native.most_pool_size:
+    small = [index for index, problem in enumerate(problems) if len(problem) <= native.most_small]
+    if small and options["trace"]:
         raise BackendError(
-            f"backend 'cuda' takes a pool_size of at most {native.most_pool_size}, got {options['pool_size']}"
+            f"backend 'cuda' cannot honour option 'trace' of method 'memetic' up to {native.most_small} variables"
+        )
+    if small and options["pool_size"] > native.most_pool_size:
+        raise BackendError(
+            f"backend 'cuda' takes a pool_size of at most {native.most_pool_size} up to {native.most_small} variables, "
+            f"got {options['pool_size']}"
         )
     images = [image_of(problem, options["bits"]) for problem in problems]
     seeds = _seeds(requests)
-    keep = options["num_solutions"] or options["pool_size"]
-    found = native.memetic_many(
-        [image.core for image in images],
-        options["pool_size"],
-        options["generations"] or 0,
-        options["restarts"] or 0,
-        options["patience"] or 0,
-        options["tenure"],
-        seeds,
-        first.threads or available_cores(),
-        [members(problem, options["initial_states"]) for problem in problems],
-        options["target_energy"],
-        keep,
-        options["num_solutions"] is not None,
+    states = [members(problem, options["initial_states"]) for problem in problems]
+    keep, threads = options["num_solutions"] or options["pool_size"], first.threads or available_cores()
+    sizes = (options["pool_size"], options["generations"] or 0, options["restarts"] or 0, options["patience"] or 0)
+    kept = (options["target_energy"], keep, options["num_solutions"] is not None)
+    limits = (
+        # In a batch the time limit is of the whole call: each problem ends by its own counters.
         len(problems) == 1 and not is_counted(plan) and math.isfinite(first.time_limit),
         first.time_limit,
         first.progress,
         placement,
     )
+    walks: dict[int, Any] = {}
+    if small:
+        walked = native.memetic_many(
+            [images[index].core for index in small],
+            *sizes,
+            options["tenure"],
+            [seeds[index] for index in small],
+            threads,
+            [states[index] for index in small],
+            *kept,
+            *limits,
+        )
+        walks = dict(zip(small, walked, strict=True))
+    for index in range(len(problems)):
+        if index not in walks:
+            walks[index] = native.memetic_large(
+                images[index].core,
+                *sizes,
+                options["tenure"],
+                seeds[index],
+                threads,
+                states[index],
+                *kept,
+                options["trace"],
+                *limits,
+            )
+    found = [walks[index] for index in range(len(problems))]
     return [
         walked_result(problem, walked, image, plan, memetic_settings(walked, seed), keep, where)
         for problem, walked, image, seed in zip(problems, found, images, seeds, strict=True)
