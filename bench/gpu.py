@@ -307,7 +307,8 @@ def pool(bench: Bench) -> list[dict[str, Any]]:
     import numpy as np
 
     rows = []
-    for n, d in [(1100, 4)] if bench.tiny else [(20_000, 384), (100_000, 384)]:
+    sizes = [(1100, 4, 0.0)] if bench.tiny else [(20_000, 384, 0.0), (100_000, 384, 0.0), (10_000, 384, 1.0)]
+    for n, d, facility_location in sizes:
         if not bench.in_time(f"pool of {n}"):
             continue
         rng = np.random.default_rng(n)
@@ -317,6 +318,7 @@ def pool(bench: Bench) -> list[dict[str, Any]]:
             "relevance": rng.random(n),
             "embeddings": (rng.normal(size=(n, d)) + 0.3).astype(np.float32),
             "represented": n,
+            "weights": bench.ig.PackingWeights(relevance=1.0, representation=0.5, facility_location=facility_location),
         }
         before = bench.native.kernel_seconds()
         began = time.perf_counter()
@@ -326,7 +328,15 @@ def pool(bench: Bench) -> list[dict[str, Any]]:
         wanted = bench.ig.solve(bench.ig.PackingProblem(**arrays), backend="cpu")
         cpu = time.perf_counter() - began
         difference = first_difference(found, wanted)
-        row = {"n": n, "d": d, "picks": len(found.selection), "cuda_s": seconds, "kernels_s": kernels, "cpu_s": cpu}
+        row = {
+            "n": n,
+            "d": d,
+            "facility": facility_location,
+            "picks": len(found.selection),
+            "cuda_s": seconds,
+            "kernels_s": kernels,
+            "cpu_s": cpu,
+        }
         rows.append({**row, "products_per_s": n * n * d / kernels if kernels else None, "differs": difference})
     return rows
 

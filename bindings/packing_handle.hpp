@@ -78,6 +78,12 @@ class PackingHandle {
     const std::lock_guard lock(mutex_);
     if (!adopted_) adopted_ = std::move(embeddings);
   }
+  /// A device that takes part in what is asked of the embeddings, or (nullptr) no longer does.
+  void lend(std::unique_ptr<SimilarityDevice> device) const {
+    const std::lock_guard lock(mutex_);
+    const Embeddings* const embeddings = adopted_ ? adopted_.get() : made_ ? made_->view().embeddings : nullptr;
+    if (embeddings != nullptr) embeddings->lend(std::move(device));
+  }
   bool has_embeddings() const {
     const std::lock_guard lock(mutex_);
     return adopted_ || made_;

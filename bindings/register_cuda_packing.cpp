@@ -14,6 +14,19 @@
 #include "packing_handle.hpp"
 
 namespace isinglass {
+namespace {
+
+cuda::EmbeddingRows rows_of(const PackingHandle& handle, std::optional<std::uintptr_t> on_device) {
+  cuda::EmbeddingRows rows{handle.rows,
+                           on_device ? reinterpret_cast<const float*>(*on_device) : nullptr,
+                           handle.size(),
+                           handle.dimension,
+                           {}};
+  if (handle.sample) rows.sample = *handle.sample;
+  return rows;
+}
+
+}  // namespace
 
 void register_cuda_packing(py::module_& m) {
   m.def(
@@ -39,15 +52,27 @@ void register_cuda_packing(py::module_& m) {
       [](const PackingHandle& handle, std::optional<std::uintptr_t> rows, int device, double time_limit,
          const py::object& progress) {
         if (handle.has_embeddings()) return;
-        cuda::EmbeddingRows given{
-            handle.rows, rows ? reinterpret_cast<const float*>(*rows) : nullptr, handle.size(), handle.dimension, {}};
-        if (handle.sample) given.sample = *handle.sample;
+        const cuda::EmbeddingRows given = rows_of(handle, rows);
         controlled(time_limit, progress, [&](Control& control) {
           if (auto embeddings = cuda::embed(given, device, control)) handle.adopt(std::move(embeddings));
           return 0;
         });
       },
       py::arg("problem"), py::arg("rows"), py::arg("device"), py::arg("time_limit"), py::arg("progress"));
+  m.def(
+      "lend",
+      [](const PackingHandle& handle, std::optional<std::uintptr_t> rows, int device) {
+        const py::gil_scoped_release released;
+        handle.lend(cuda::similarities(rows_of(handle, rows), device));
+      },
+      py::arg("problem"), py::arg("rows"), py::arg("device"));
+  m.def(
+      "take_back",
+      [](const PackingHandle& handle) {
+        const py::gil_scoped_release released;
+        handle.lend(nullptr);
+      },
+      py::arg("problem"));
 }
 
 }  // namespace isinglass

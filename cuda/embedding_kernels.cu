@@ -161,4 +161,21 @@ ISINGLASS_KERNEL(row_sums, RowSumsArgs, kSumThreads) {
   }
 }
 
+ISINGLASS_KERNEL(excess_sums, ExcessArgs, 32) {
+  const std::uint32_t item = block_index() * 2 + half_index();
+  const bool real = item < args.count;
+  const float* const row = args.similarities + static_cast<std::size_t>(real ? item : 0) * args.m;
+  const std::int32_t own = real ? args.own[item] : -1;
+  double excess = 0;
+  for (std::uint32_t b = 0; real && b < args.num_panels; ++b) {
+    const auto column = static_cast<std::uint32_t>(args.panels[b]) * kLanes + lane_of_half();
+    if (column >= args.m) continue;
+    const float similarity = static_cast<std::int32_t>(column) == own ? args.self[item] : row[column];
+    const double more = static_cast<double>(similarity) - args.floor[column];
+    excess += more > 0 ? more : 0;
+  }
+  const double sum = half_sum(excess);
+  if (real && lane_of_half() == 0) args.sums[item] = sum;
+}
+
 }  // namespace isinglass::cuda

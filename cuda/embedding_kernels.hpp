@@ -49,4 +49,16 @@ struct CosinesArgs {
 /// A block of 256 threads a group of rows and one of columns: every product, clipped to [0, 1].
 extern const Kernel cosines_of_groups;
 
+struct ExcessArgs {
+  const float* similarities;   // (count, m)
+  const std::int32_t* own;     // (count,): the column that is the item itself, or -1
+  const float* self;           // (count,): and how similar it is
+  const std::int32_t* panels;  // (num_panels,): the columns that are summed, 16 each
+  const double* floor;         // by column, padded to whole panels
+  double* sums;                // (count,)
+  std::uint32_t m, num_panels, count;
+};
+/// Sums of what similarities exceed the floor by, a half of a warp an item.
+extern const Kernel excess_sums;
+
 }  // namespace isinglass::cuda

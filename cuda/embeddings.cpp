@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -94,7 +95,121 @@ struct Sums {
   Array<double> lanes, sums;
 };
 
+/// Some items and what each is similar to: (items, columns) in device memory.
+struct Similarities {
+  Similarities(Batch& batch_in, const float* rows_in, std::size_t d_in, const Side& columns_in)
+      : batch(batch_in), rows(rows_in), d(d_in), columns(columns_in), items(batch, kGroupItems, d, false) {}
+
+  void launch(std::span<const std::size_t> wanted, float* to) {
+    const auto count = static_cast<std::uint32_t>(wanted.size());
+    items.items = wanted.size();
+    batch.upload();
+    items.scale(rows, d);
+    batch.launch(
+        cosines_of_groups, {columns.num_groups, kSumThreads, kTileSharedBytes},
+        CosinesArgs{batch.device(items.groups), columns.batch.device(columns.groups), to, static_cast<std::uint32_t>(d),
+                    columns.num_groups, count, static_cast<std::uint32_t>(columns.items), 0});
+  }
+
+  Batch& batch;
+  const float* rows;
+  std::size_t d;
+  const Side& columns;
+  Side items;
+};
+
+class OnDevice : public SimilarityDevice {
+ public:
+  OnDevice(const EmbeddingRows& rows, int device)
+      : sample_(rows.sample.begin(), rows.sample.end()),
+        m_(sample_.empty() ? rows.n : sample_.size()),
+        held_(device),
+        raw_(held_.input<float>(rows.device == nullptr ? rows.n * rows.d : 0)),
+        columns_(held_, m_, rows.d, false),
+        of_sums_(device),
+        of_row_(device) {
+    held_.allocate();
+    if (rows.device == nullptr) {
+      std::copy_n(rows.host, rows.n * rows.d, held_.host(raw_).data());
+    } else {
+      driver::settle(device);
+    }
+    const float* const on_device = rows.device == nullptr ? held_.device(raw_) : rows.device;
+    columns_.name([&](std::size_t c) { return sample_.empty() ? static_cast<std::int32_t>(c) : sample_[c]; });
+    held_.upload();
+    columns_.scale(on_device, rows.d);
+    held_.wait();
+
+    several_.emplace(of_sums_, on_device, rows.d, columns_);
+    own_ = of_sums_.input<std::int32_t>(kGroupItems);
+    panels_ = of_sums_.input<std::int32_t>(panels_of(m_));
+    floor_ = of_sums_.input<double>(std::size_t{panels_of(m_)} * Embeddings::kPanel);
+    sums_ = of_sums_.output<double>(kGroupItems);
+    similarities_ = of_sums_.scratch<float>(kGroupItems * m_);
+    of_sums_.allocate();
+    one_.emplace(of_row_, on_device, rows.d, columns_);
+    row_ = of_row_.output<float>(m_);
+    of_row_.allocate();
+  }
+
+  void row(std::size_t item, float* out) override {
+    one_->items.items = 1;
+    one_->items.name([&](std::size_t) { return static_cast<std::int32_t>(item); });
+    one_->launch({&item, 1}, of_row_.device(row_));
+    of_row_.download();
+    of_row_.wait();
+    std::ranges::copy(of_row_.host(row_), out);
+    std::fill(out + m_, out + std::size_t{panels_of(m_)} * Embeddings::kPanel, 0.0f);
+    if (const std::int32_t own = own_column(item); own >= 0) out[own] = of_row_.host(one_->items.self)[0];
+  }
+
+  void excess(std::span<const std::size_t> items, std::span<const std::int32_t> panels, std::span<const double> floor,
+              double* out) override {
+    std::ranges::copy(panels, of_sums_.host(panels_).begin());
+    std::ranges::copy(floor, of_sums_.host(floor_).begin());
+    for (std::size_t begin = 0; begin < items.size(); begin += kGroupItems) {
+      const auto some = items.subspan(begin, std::min<std::size_t>(kGroupItems, items.size() - begin));
+      several_->items.items = some.size();
+      several_->items.name([&](std::size_t k) { return static_cast<std::int32_t>(some[k]); });
+      for (std::size_t k = 0; k < some.size(); ++k) of_sums_.host(own_)[k] = own_column(some[k]);
+      several_->launch(some, of_sums_.device(similarities_));
+      const auto count = static_cast<std::uint32_t>(some.size());
+      of_sums_.launch(
+          excess_sums, {(count + 1) / 2, 32},
+          ExcessArgs{of_sums_.device(similarities_), of_sums_.device(own_), of_sums_.device(several_->items.self),
+                     of_sums_.device(panels_), of_sums_.device(floor_), of_sums_.device(sums_),
+                     static_cast<std::uint32_t>(m_), static_cast<std::uint32_t>(panels.size()), count});
+      of_sums_.download();
+      of_sums_.wait();
+      std::copy_n(of_sums_.host(sums_).data(), count, out + begin);
+    }
+  }
+
+ private:
+  std::int32_t own_column(std::size_t item) const {
+    const auto id = static_cast<std::int32_t>(item);
+    if (sample_.empty()) return id;
+    const auto at = std::ranges::lower_bound(sample_, id);
+    return at != sample_.end() && *at == id ? static_cast<std::int32_t>(at - sample_.begin()) : -1;
+  }
+
+  std::vector<std::int32_t> sample_;
+  std::size_t m_;
+  Batch held_;  // the rows, and the columns of them, for as long as this lives
+  Array<float> raw_;
+  Side columns_;
+  Batch of_sums_, of_row_;
+  std::optional<Similarities> several_, one_;
+  Array<std::int32_t> own_, panels_;
+  Array<double> floor_, sums_;
+  Array<float> similarities_, row_;
+};
+
 }  // namespace
+
+std::unique_ptr<SimilarityDevice> similarities(const EmbeddingRows& rows, int device) {
+  return std::make_unique<OnDevice>(rows, device);
+}
 
 std::unique_ptr<Embeddings> embed(const EmbeddingRows& rows, int device, Control& control) {
   static_assert(Embeddings::kItemsOfSum % kGroupItems == 0);

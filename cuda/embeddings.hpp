@@ -23,6 +23,10 @@ struct EmbeddingRows {
 /// std::invalid_argument for a row that is not finite.
 std::unique_ptr<Embeddings> embed(const EmbeddingRows& rows, int device, Control& control);
 
+/// What a greedy run asks of these Embeddings while it picks: rows, and what rows exceed a floor by, 128 items at a
+/// time, of which the similarities are formed and summed on the device. It holds the rows there.
+std::unique_ptr<SimilarityDevice> similarities(const EmbeddingRows& rows, int device);
+
 /// Rows of a matrix, here or there.
 struct SomeRows {
   const float* host = nullptr;

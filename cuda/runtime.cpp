@@ -18,7 +18,7 @@ void check_device(int device) {
   }
 }
 
-/// What batches borrow. It grows and is never shrunk.
+/// What batches borrow. It grows, and is given back when another batch needs the memory.
 struct Lease {
   explicit Lease(int device_in)
       : device(device_in), info(driver::info(device_in)), stream(driver::make_stream(device)) {}
@@ -80,6 +80,14 @@ Lease* take(int device) {
   return lease;
 }
 
+/// Gives back the memory that no batch holds.
+void drop_parked(int device) {
+  const std::lock_guard lock(mutex);
+  for (Lease* lease : parked()) {
+    if (lease->device == device) lease->drop();
+  }
+}
+
 }  // namespace
 
 void Lease::begin(std::span<const driver::Step> steps) {
@@ -133,6 +141,7 @@ void Batch::allocate() {
   if (needed > lease_->memory_bytes) {
     if (lease_->memory != nullptr) driver::release(lease_->device, std::exchange(lease_->memory, nullptr));
     lease_->memory_bytes = 0;
+    if (needed > driver::memory(lease_->device).free) drop_parked(lease_->device);
     if (const std::size_t free = driver::memory(lease_->device).free; needed > free) {
       throw OutOfDeviceMemory("CUDA device " + std::to_string(lease_->device) + " needs " + std::to_string(needed) +
                               " bytes, has " + std::to_string(free) + " free");

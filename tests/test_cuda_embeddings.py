@@ -11,6 +11,7 @@ import isinglass as ig
 import numpy as np
 import pytest
 from isinglass.backends import cuda, cuda_packing
+from isinglass.problems import packing
 from isinglass.problems.device import DeviceArray
 
 from tests.cuda_emulated import emulation
@@ -53,6 +54,24 @@ def test_emulated_large_pool_equals_cpu(
     assert emulated.devices().launches > launches
     assert_same(found, ig.solve(ig.PackingProblem(**arrays)))
     assert found.provenance["device"].startswith("emulated 0")
+
+
+@pytest.mark.parametrize("represented", [None, 60])
+def test_emulated_gains_of_a_large_pool_are_the_device_s(
+    emulated: ModuleType, monkeypatch: pytest.MonkeyPatch, represented: int | None
+) -> None:
+    monkeypatch.setattr(cuda_packing, "_PRODUCTS_THAT_PAY", 0)
+    monkeypatch.setattr(packing, "_STORED_SIMILARITY", 1000)
+    weights = ig.PackingWeights(relevance=0.3, representation=0.3, facility_location=1.0)
+    arrays = pool(1030, 3, represented=represented, weights=weights)
+    problem = ig.PackingProblem(**arrays)
+    before = emulated.devices().launches
+    found = ig.solve(problem, backend="cuda")
+    assert emulated.devices().launches - before > 2 * len(found.selection)  # a row a pick, and gains
+    assert_same(found, ig.solve(ig.PackingProblem(**arrays)))
+    launches = emulated.devices().launches
+    assert_same(ig.solve(problem, backend="cpu"), found)  # without the device that lent a hand before
+    assert emulated.devices().launches == launches
 
 
 @pytest.mark.parametrize("given", GIVEN)

@@ -121,6 +121,10 @@ void Embeddings::with_panel(std::span<const std::size_t> items, const float* uni
 }
 
 void Embeddings::row(std::size_t item, float* out) const {
+  if (device_ != nullptr) {
+    device_->row(item, out);
+    return;
+  }
   std::vector<float> own(d_);
   unit(item, own.data());
   cosine_kernels().of_row(own.data(), panels_.data(), num_panels(), d_, out);

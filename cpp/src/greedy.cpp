@@ -154,10 +154,11 @@ class Run {
 
   /// The same for many, in slices between which the control is asked; false once it has stopped.
   bool refresh_many(std::span<const Item> items) {
-    constexpr std::size_t kSlice = 64;
-    for (std::size_t begin = 0; begin < items.size(); begin += kSlice) {
-      const auto slice = items.subspan(begin, std::min(kSlice, items.size() - begin));
-      double gains[kSlice];
+    constexpr std::size_t kMost = 128;
+    const std::size_t at_once = std::min(kMost, w_.state.gains_at_once());
+    for (std::size_t begin = 0; begin < items.size(); begin += at_once) {
+      const auto slice = items.subspan(begin, std::min(at_once, items.size() - begin));
+      double gains[kMost];
       w_.state.gains(slice, gains);
       for (std::size_t k = 0; k < slice.size(); ++k) {
         w_.gain[index(slice[k])] = gains[k];

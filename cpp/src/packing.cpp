@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -323,7 +324,7 @@ void PackingState::list_tight_blocks() {
 /// the sum of the row, without a look at it.
 void PackingState::represented(std::span<const Item> items, double* gains) const {
   const std::span<const double> degree = problem_->degree();
-  constexpr std::size_t kSlice = 64;
+  constexpr std::size_t kSlice = 128;
   const float* rows[kSlice];
   for (std::size_t begin = 0; begin < items.size(); begin += kSlice) {
     const auto slice = items.subspan(begin, std::min(kSlice, items.size() - begin));
@@ -346,8 +347,13 @@ void PackingState::represented(std::span<const Item> items, double* gains) const
 /// Only the tight blocks of each row are computed; side by side they are summed as they would be in the whole row.
 void PackingState::excess_from_embeddings(std::span<const Item> items, double* out) const {
   constexpr std::size_t kTogether = 16;
+  constexpr std::size_t kPaysOnDevice = std::size_t{1} << 26;  // multiply-adds
   const Embeddings& embeddings = *problem_->view().embeddings;
   const std::size_t d = embeddings.dimension(), width = blocks_.size() * kLanes;
+  if (embeddings.device() != nullptr && items.size() * width * d >= kPaysOnDevice) {
+    excess_on_device(items, blocks_, headroom_, out);
+    return;
+  }
   std::vector<double> headroom(width);
   std::vector<std::int32_t> all(blocks_.size());
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
@@ -373,6 +379,13 @@ void PackingState::excess_from_embeddings(std::span<const Item> items, double* o
     }
     kernels_->excess(row, count, all.data(), all.size(), headroom.data(), width, out + begin);
   }
+}
+
+void PackingState::excess_on_device(std::span<const Item> items, std::span<const std::int32_t> blocks,
+                                    std::span<const double> floor, double* out) const {
+  std::vector<std::size_t> rows;
+  for (Item item : items) rows.push_back(problem_->view().row_of(static_cast<std::size_t>(item)));
+  problem_->view().embeddings->device()->excess(rows, blocks, floor, out);
 }
 
 void PackingState::represent_later(std::size_t item) {
@@ -478,6 +491,12 @@ void PackingState::nearer(std::span<const Item> items, double* gains) const {
     }
     return;
   }
+  if (view.embeddings->device() != nullptr) {
+    std::vector<std::int32_t> all(nearest_.size() / kLanes);
+    std::iota(all.begin(), all.end(), 0);
+    excess_on_device(items, all, std::vector<double>(nearest_.begin(), nearest_.end()), gains);
+    return;
+  }
   std::vector<float> rows;
   for_embedded_rows(view, items, rows, [&](std::size_t k, const float* row) {
     gains[k] = kernels_->facility_gain(row, nearest_.data(), nearest_.size());
@@ -509,6 +528,12 @@ void PackingState::gains(std::span<const Item> items, double* gains) const {
     for (const UserTerm& term : view.terms) total += term.weight * term(items[k], selected_);
     gains[k] = total;
   }
+}
+
+std::size_t PackingState::gains_at_once() const {
+  constexpr std::size_t kOfCpu = 64, kOfDevice = 128;
+  const Embeddings* const embeddings = problem_->view().embeddings;
+  return embeddings != nullptr && embeddings->device() != nullptr ? kOfDevice : kOfCpu;
 }
 
 std::size_t PackingState::work() const {

@@ -212,6 +212,28 @@ TEST(emulated_steps_of_a_long_chain_keep_their_order) {
   }
 }
 
+TEST(emulated_memory_that_no_batch_holds_is_given_back) {
+  driver::EmulatedDevices& devices = driver::emulated_devices();
+  const std::size_t total = std::exchange(devices.memory, std::size_t{1} << 20);
+  const auto allocate = [](Batch& batch, std::size_t bytes) {
+    batch.scratch<char>(bytes);
+    batch.allocate();
+  };
+  {
+    Batch large(1), small(1);
+    allocate(large, 600'000);
+    allocate(small, 1000);
+  }
+  Batch one(1);  // borrows what the small one left
+  allocate(one, 500'000);
+  CHECK(holds(message_of([&] {
+                Batch other(1);
+                allocate(other, 600'000);
+              }),
+              "CUDA device 1 needs 600064 bytes, has "));
+  devices.memory = total;
+}
+
 TEST(emulated_slices_stop_at_the_control) {
   Batch batch(0);
   Control free(std::numeric_limits<double>::infinity());

@@ -1,4 +1,5 @@
 // Kernel logic tests of embeddings on host emulation: unit rows and sums of rows are those of the CPU, bit for bit.
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -83,6 +84,60 @@ std::size_t differing_cosines(std::initializer_list<Size> sizes) {
 }
 
 }  // namespace
+
+namespace {
+
+/// How many sizes differ in their rows and excesses.
+std::size_t differing_similarities(std::initializer_list<Size> sizes) {
+  std::size_t count = 0;
+  for (const Size& size : sizes) {
+    const std::vector<float> rows = random_rows(size.n, size.d);
+    std::vector<std::int32_t> sample;
+    for (std::size_t k = 0; k < size.sample; ++k) sample.push_back(static_cast<std::int32_t>(k * size.n / size.sample));
+    EmbeddingRows given{rows.data(), nullptr, size.n, size.d, sample};
+    if (size.on_device) std::swap(given.host, given.device);
+    const Embeddings embeddings =
+        sample.empty() ? Embeddings(rows.data(), size.n, size.d) : Embeddings(rows.data(), size.n, size.d, sample);
+    const std::unique_ptr<SimilarityDevice> device = similarities(given, 0);
+    const std::size_t width = embeddings.num_panels() * Embeddings::kPanel;
+    std::vector<std::size_t> items;
+    for (std::size_t i = 0; i < size.n; i += 1 + size.n / 150) items.push_back(i);
+    std::vector<double> floor(width);
+    for (std::size_t c = 0; c < width; ++c) floor[c] = static_cast<double>(c % 7) / 10;
+    std::vector<std::int32_t> panels;
+    for (std::size_t p = 0; p < embeddings.num_panels(); ++p) {
+      if (p % 3 != 1) panels.push_back(static_cast<std::int32_t>(p));
+    }
+    std::vector<double> found(items.size());
+    device->excess(items, panels, floor, found.data());
+    bool same = true;
+    std::vector<float> row(width), own(width);
+    for (std::size_t k = 0; k < items.size(); ++k) {
+      embeddings.row(items[k], row.data());
+      device->row(items[k], own.data());
+      double lane[Embeddings::kPanel] = {};
+      for (std::size_t b = 0; b < panels.size(); ++b) {
+        for (std::size_t l = 0; l < Embeddings::kPanel; ++l) {
+          const std::size_t c = static_cast<std::size_t>(panels[b]) * Embeddings::kPanel + l;
+          lane[l] += std::max(0.0, static_cast<double>(row[c]) - floor[c]);
+        }
+      }
+      for (std::size_t distance = Embeddings::kPanel / 2; distance > 0; distance /= 2) {
+        for (std::size_t l = 0; l < distance; ++l) lane[l] += lane[l + distance];
+      }
+      same = same && row == own && std::bit_cast<std::uint64_t>(found[k]) == std::bit_cast<std::uint64_t>(lane[0]);
+    }
+    if (!same) ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST(emulated_similarities_equal_those_of_the_cpu) {
+  CHECK(differing_similarities({{1, 1, 0, false}, {200, 17, 0, true}, {150, 5, 40, true}, {40, 33, 40, false}}) == 0);
+  check_in_any_order([] { return differing_similarities({{20, 18, 0, false}}); }, std::size_t{0});
+}
 
 TEST(emulated_cosines_equal_those_of_the_cpu) {
   CHECK(differing_cosines({{1, 1, 1, false}, {130, 17, 40, true}, {20, 33, 200, false}, {300, 5, 140, true}}) == 0);

@@ -3,13 +3,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "isinglass/control.hpp"
 
 namespace isinglass {
+
+/// Forms elsewhere what takes long of some Embeddings, the same numbers: a device.
+class SimilarityDevice {
+ public:
+  virtual ~SimilarityDevice() = default;
+  /// Embeddings::row.
+  virtual void row(std::size_t item, float* out) = 0;
+  /// out[k] = sum of max(0, similarity(items[k], c) - floor[c]) over the columns c of these panels, ascending, in 16
+  /// lanes.
+  virtual void excess(std::span<const std::size_t> items, std::span<const std::int32_t> panels,
+                      std::span<const double> floor, double* out) = 0;
+};
 
 /// Unit rows of an (n, d) matrix; similarity(i, j) = max(0, cosine), 1 of a row with itself, 0 of a row of zeros with
 /// any. In float32, each summed over the dimensions in their order: the same bits however they are asked for. Columns
@@ -73,6 +87,10 @@ class Embeddings {
   /// of the matrix, by tiles, serves all columns; with more than two threads the whole of it, split by rows. Undefined
   /// once `control` has stopped.
   Sums sums(int threads, Control& control) const;
+  /// Lets a device do its part from now on, or (nullptr) no longer. Only while no other thread is at it.
+  void lend(std::unique_ptr<SimilarityDevice> device) const { device_ = std::move(device); }
+  SimilarityDevice* device() const { return device_.get(); }
+
   /// Bytes that `sums` takes for a sample, beside what it returns.
   static std::size_t bytes_of_sample_sums(std::size_t n, std::size_t columns);
 
@@ -93,6 +111,7 @@ class Embeddings {
   std::vector<float> panels_;  // entry k of column c of panel p at [(p d + k) 16 + c]
   std::vector<float> self_;
   std::optional<Sums> known_sums_;
+  mutable std::unique_ptr<SimilarityDevice> device_;
 };
 
 }  // namespace isinglass

@@ -197,6 +197,8 @@ class PackingState {
   void add(Item item);  // S <- S + item
   /// Multiply-adds, about, that a gain takes of the similarity.
   std::size_t work() const;
+  /// How many gains to ask for at a time.
+  std::size_t gains_at_once() const;
 
  private:
   double coverage_gain(std::size_t item) const;
@@ -204,6 +206,8 @@ class PackingState {
   double represented_sparsely(std::size_t item) const;
   void list_tight_blocks();
   void excess_from_embeddings(std::span<const Item> items, double* out) const;
+  void excess_on_device(std::span<const Item> items, std::span<const std::int32_t> blocks,
+                        std::span<const double> floor, double* out) const;
   void represent_later(std::size_t item);
   void catch_up(std::size_t block);
   double most_taken_since();

@@ -1,7 +1,7 @@
 """Packing on a device, with the answers of `cpu` bit for bit.
 
 Pools of up to 1,024 items are packed there, a batch at once. Of larger ones that come from embeddings the device scales
-the rows and forms all their sums, which is nearly all of the work; the few picks are then made on the host.
+the rows and forms all their sums, and the gains of facility location, which is nearly all of the work; the host picks.
 """
 
 from __future__ import annotations
@@ -22,33 +22,47 @@ _MOST_ITEMS = 1024  # of one problem of a batch
 _PRODUCTS_THAT_PAY = 1 << 28  # of entries of embeddings: below, the host has them before the device has begun
 
 
-def _embed(problem: PackingProblem, device: int, request: Request) -> None:
-    """Unit rows and sums by the device, where the problem asks for them and it pays."""
+def _embed(problem: PackingProblem, device: int, request: Request) -> bool:
+    """Unit rows and sums by the device, where the problem asks for them and it pays. Whether it did."""
     if (embeddings := problem.embeddings) is None or not problem.uses_embeddings:
-        return
-    pointer = embeddings.pointer if isinstance(embeddings, DeviceArray) else None
+        return False
     n, d = embeddings.shape
-    if pointer is not None or n * problem.num_represented * d >= _PRODUCTS_THAT_PAY:
-        core = problem.core(request.memory_limit, request.threads)
-        cuda.native().embed(core, pointer, device, request.time_limit, request.progress)
+    pointer = _pointer(problem)
+    if pointer is None and n * problem.num_represented * d < _PRODUCTS_THAT_PAY:
+        return False
+    core = problem.core(request.memory_limit, request.threads)
+    cuda.native().embed(core, pointer, device, request.time_limit, request.progress)
+    return True
+
+
+def _pointer(problem: PackingProblem) -> int | None:
+    return problem.embeddings.pointer if isinstance(problem.embeddings, DeviceArray) else None
 
 
 def _large(problem: PackingProblem, plan: Plan, request: Request, device: int, where: Where) -> Result:
     begin = time.monotonic()
-    _embed(problem, device, request)
-    answer: Result = _core.pack(
-        PackingResult,
-        problem,
-        plan,
-        request,
-        problem.core(request.memory_limit, request.threads),
-        plan.method == "greedy_plus_max",
-        request.tight,
-        max(0.0, request.time_limit - (time.monotonic() - begin)),
-        request.progress,
-        False,
-        1,
-    )
+    # What is represented once needs few gains. Nearness changes with every pick, so the device forms those too.
+    lends = _embed(problem, device, request) and problem.weights.facility_location > 0
+    core = problem.core(request.memory_limit, request.threads)
+    try:
+        if lends:
+            cuda.native().lend(core, _pointer(problem), device)
+        answer: Result = _core.pack(
+            PackingResult,
+            problem,
+            plan,
+            request,
+            core,
+            plan.method == "greedy_plus_max",
+            request.tight,
+            max(0.0, request.time_limit - (time.monotonic() - begin)),
+            request.progress,
+            False,
+            1,
+        )
+    finally:
+        if lends:
+            cuda.native().take_back(core)
     answer.__dict__.update(_device=where.device, _instruction_set=where.instruction_set)
     return answer
 
