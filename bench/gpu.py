@@ -50,12 +50,13 @@ class Bench:
         import isinglass as ig
         from isinglass.backends import cuda
 
-        self.ig, self.native = ig, cuda.native()
+        self.ig = ig
+        self.native: Any = cuda.native() if cuda.availability().available else None
         self.begin, self.seconds, self.tiny = time.perf_counter(), seconds, tiny
         self.offered = sorted(cuda.RUNNERS, key=lambda key: (key[0].__name__, key[1]))
         self.report: dict[str, Any] = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "device": self.native.device(0),
+            "device": self.native.device(0) if self.native else None,
             "version": ig.__version__,
             "threads": len(os.sched_getaffinity(0)),
             "left_out": [],
@@ -342,7 +343,10 @@ def pool(bench: Bench) -> list[dict[str, Any]]:
 
 
 def targets(bench: Bench) -> list[dict[str, Any]]:
-    """Seconds to cuts of public graphs: annealing on the device; on the CPU what method "auto" takes, two threads."""
+    """Seconds to cuts of public graphs: annealing on the device; on the CPU what method "auto" takes, two threads.
+
+    Without a device it is the CPU's side alone.
+    """
     import csv
 
     from isinglass.problems.formats import read_qubo
@@ -363,6 +367,8 @@ def targets(bench: Bench) -> list[dict[str, Any]]:
         model = read_qubo(Path(named) / "qubo" / files[name])
         for cut in cuts:
             for backend, run in runs.items():
+                if backend == "cuda" and not bench.native:
+                    continue
                 if not bench.in_time(f"{name} {cut} on {backend}"):
                     continue
                 began = time.perf_counter()
@@ -396,7 +402,7 @@ def _cell(value: Any) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when an answer differs from the CPU's, 2 when there is no device."""
+    """Exit code 1 when an answer differs from the CPU's, 2 when there is no device (but for section targets alone)."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--sections", default=",".join(SECTIONS), help="some of: " + ", ".join(SECTIONS))
     parser.add_argument("--seconds", type=float, default=240, help="nothing new begins after this many")
@@ -416,7 +422,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     state = ig.available_backends()["cuda"]
     if not state.available:
         print(f"no CUDA device: {state.reason}")
-        return 2
+        if given.sections != "targets":
+            return 2
     bench = Bench(given.seconds, given.tiny)
     parts: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "equality": lambda: equality(bench),

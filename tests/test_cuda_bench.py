@@ -17,6 +17,7 @@ def test_emulated_gpu_script_compares_times_and_reports(tmp_path: Path, capsys: 
         assert gpu.main(["--here", "--tiny", "--output", str(output)]) == 0
         native.devices().unavailable = "no CUDA driver is installed"
         assert gpu.main(["--here", "--tiny"]) == 2
+        assert gpu.main(["--here", "--tiny", "--sections", "targets"]) == 0  # the CPU's side
         native.devices().unavailable = ""
     report = json.loads(output.read_text())
     assert report["device"]["name"] == "emulated 0"
