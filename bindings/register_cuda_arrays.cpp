@@ -14,7 +14,11 @@
 #include "arrays.hpp"
 #include "controlled.hpp"
 #include "device_memory.hpp"
+#include "device_model.hpp"
 #include "embeddings.hpp"
+#include "large_model.hpp"
+#include "large_walks.hpp"
+#include "qubo_handle.hpp"
 #include "runtime.hpp"
 
 namespace isinglass {
@@ -163,6 +167,41 @@ void register_cuda_arrays(py::module_& m) {
       },
       strict("rows"), py::arg("rows_at"), py::arg("n"), strict("others"), py::arg("others_at"), py::arg("count"),
       py::arg("d"), py::arg("device"), py::arg("keep"));
+  m.attr("most_large") = cuda::kMostLarge;
+  m.def(
+      "device_qubo",
+      [](std::uintptr_t entries, std::uint32_t n, std::uint32_t bytes, double offset, int device) {
+        auto handle = std::make_unique<QuboHandle>();
+        auto linear = std::make_unique<std::vector<double>>();
+        {
+          py::gil_scoped_release nogil;
+          handle->qubo =
+              cuda::device_model({reinterpret_cast<const void*>(entries), n, bytes}, offset, device, *linear);
+        }
+        handle->probe = [model = handle->qubo.get(), device] { return cuda::large_probe(*model, device); };
+        const cuda::DeviceRows& rows = *cuda::device_rows(*handle->qubo);
+        // The model views its biases: they live as long as it does.
+        const double* const values = linear->data();
+        py::capsule owner(linear.release(), [](void* held) { delete static_cast<std::vector<double>*>(held); });
+        py::array_t<double> biases(n, values, owner);
+        handle->owners.push_back(biases);
+        return py::make_tuple(py::cast(std::move(handle)), biases,
+                              reinterpret_cast<std::uintptr_t>(rows.memory.as<void>()), rows.stride, rows.bytes);
+      },
+      py::arg("entries"), py::arg("n"), py::arg("bytes"), py::arg("offset"), py::arg("device"));
+  m.def(
+      "energies",
+      [](const QuboHandle& handle, const Array<std::uint8_t>& states, int threads) {
+        const auto reads = static_cast<std::size_t>(states.ndim() == 2 ? states.shape(0) : 0);
+        const std::uint8_t* bytes = checked_states(states, reads, handle.qubo->size());
+        std::vector<double> values(reads);
+        {
+          py::gil_scoped_release nogil;
+          cuda::energies_of(*handle.qubo, bytes, reads, threads, values.data());
+        }
+        return to_array<double>(values);
+      },
+      py::arg("qubo"), strict("states"), py::arg("threads"));
 }
 
 }  // namespace isinglass

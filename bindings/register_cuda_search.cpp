@@ -32,6 +32,7 @@ std::string small_layout(const Qubo& qubo) { return "warps" + std::to_string(8 *
 /// Whether compressed rows are the form for a large model: a visit then costs its neighbours, not a flip its row.
 bool is_sparse(const Qubo& qubo) {
   constexpr double kSparse = 0.1;
+  if (qubo.elsewhere() != nullptr) return false;
   return qubo.density() <= kSparse || qubo.size() > cuda::kMostLarge;
 }
 

@@ -104,6 +104,7 @@ void register_qubo(py::module_& m) {
       .def_property_readonly("scale", [](const QuboHandle& self) { return self.qubo->scale(); })
       .def_property_readonly("exact", [](const QuboHandle& self) { return self.qubo->exact(); })
       .def_property_readonly("max_error", [](const QuboHandle& self) { return self.qubo->max_error(); })
+      .def_property_readonly("num_couplings", [](const QuboHandle& self) { return self.qubo->num_couplings(); })
       .def_property_readonly("worst_field", [](const QuboHandle& self) { return self.qubo->worst_field(); })
       .def_property_readonly("window",
                              [](QuboHandle& self) {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <utility>
 #include <vector>
 
+#include "device_model.hpp"
 #include "isinglass/qubo.hpp"
 #include "isinglass/tabu.hpp"
 #include "large_kernels.hpp"
@@ -21,14 +21,15 @@ class LargeRows {
   LargeRows(Batch& batch, const Qubo& qubo)
       : batch_(batch),
         qubo_(qubo),
-        bytes_(qubo.largest_coupling() <= std::numeric_limits<std::int8_t>::max()    ? 1
-               : qubo.largest_coupling() <= std::numeric_limits<std::int16_t>::max() ? 2
-                                                                                     : 4),
-        stride_((qubo.size() + 63) / 64 * 64),
-        rows_(batch.input<std::byte>(qubo.size() * stride_ * bytes_)),
+        there_(device_rows(qubo)),
+        bytes_(bytes_of_rows(qubo.largest_coupling())),
+        stride_(stride_of(qubo.size())),
+        rows_(batch.input<std::byte>(there_ == nullptr ? qubo.size() * stride_ * bytes_ : 0)),
         linear_(batch.input<std::int32_t>(qubo.size())) {}
 
   void fill() const {
+    std::copy(qubo_.linear().begin(), qubo_.linear().end(), batch_.host(linear_).begin());
+    if (there_ != nullptr) return;
     const auto copy = [&](const auto& rows) {
       const auto* const from = reinterpret_cast<const std::byte*>(rows.values.data());
       std::copy(from, from + rows_.count, batch_.host(rows_).begin());
@@ -40,12 +41,11 @@ class LargeRows {
     } else {
       copy(qubo_.rows32());
     }
-    std::copy(qubo_.linear().begin(), qubo_.linear().end(), batch_.host(linear_).begin());
   }
 
   LargeModel device() const {
-    return {batch_.device(rows_), batch_.device(linear_), static_cast<std::uint32_t>(qubo_.size()),
-            static_cast<std::uint32_t>(stride_)};
+    return {there_ == nullptr ? batch_.device(rows_) : there_->memory.as<void>(), batch_.device(linear_),
+            static_cast<std::uint32_t>(qubo_.size()), static_cast<std::uint32_t>(stride_)};
   }
 
   std::size_t size() const { return qubo_.size(); }
@@ -65,7 +65,9 @@ class LargeRows {
  private:
   Batch& batch_;
   const Qubo& qubo_;
-  std::size_t bytes_, stride_;
+  const DeviceRows* there_;
+  std::uint32_t bytes_;
+  std::size_t stride_;
   Array<std::byte> rows_;
   Array<std::int32_t> linear_;
 };
@@ -109,12 +111,14 @@ class LargeReplicas {
                               slice.t2,
                               slice.t2_each,
                               slice.over,
+                              slice.moves,
                               slice.first,
                               slice.count,
                               slice.begins,
                               slice.keep_best,
                               slice.finish};
-    batch_.launch(rows_.pick(large_sweep_8, large_sweep_16, large_sweep_32),
+    batch_.launch(slice.moves == nullptr ? rows_.pick(large_sweep_8, large_sweep_16, large_sweep_32)
+                                         : rows_.pick(large_probe_8, large_probe_16, large_probe_32),
                   {static_cast<unsigned>(replicas_.size()), rows_.threads(), sweep_bytes(rows_.size())}, args);
   }
 

@@ -7,7 +7,7 @@ namespace {
 
 /// Every warp of the block decides by itself, from the same numbers, so that nothing has to be told; each changes the
 /// fields of its own chunks. Barriers stand only where a word of variables has flips.
-template <class Row>
+template <class Row, bool kCounts>
 class LargeSweeper {
  public:
   ISINGLASS_DEVICE explicit LargeSweeper(const LargeSweepArgs& args)
@@ -44,7 +44,12 @@ class LargeSweeper {
     sync_block();
     for (std::uint32_t sweep = args_.first; sweep < args_.first + args_.count && sweep < own_.sweeps; ++sweep) {
       const float t2 = args_.t2_each != nullptr ? args_.t2_each[replica_] : args_.t2[own_.first_t2 + sweep];
+      moves_ = {};
       pass<false>(sweep_key(key_, sweep), t2);
+      if (kCounts && thread_index() == 0) {
+        atomic_add(&args_.moves[sweep].changing, moves_.changing);
+        atomic_add(&args_.moves[sweep].uphill, moves_.uphill);
+      }
       if (energy_ < best_) {
         best_ = energy_;
         if (args_.keep_best) keep();
@@ -127,7 +132,12 @@ class LargeSweeper {
         const unsigned next = lowest_bit(open);
         const std::uint32_t i = kWarp * w + next;
         const bool down = word >> next & 1;
-        energy_ += shuffle(cost, next);
+        const std::int32_t change = shuffle(cost, next);
+        energy_ += change;
+        if constexpr (kCounts) {
+          moves_.changing += change != 0;
+          moves_.uphill += change > 0;
+        }
         ++flips_;
         word ^= 1U << next;
         const std::int32_t coupling = fields_.coupling(i, v);
@@ -151,12 +161,13 @@ class LargeSweeper {
   ReadKey key_;
   std::int64_t energy_, best_;
   std::uint64_t flips_;
+  Moves moves_;  // of this sweep
 };
 
-template <class Row>
+template <class Row, bool kCounts = false>
 ISINGLASS_DEVICE void sweep_replica(const LargeSweepArgs& args) {
   if (args.over != nullptr && args.over[block_index() / kReplicasOfRead] != 0) return;
-  LargeSweeper<Row>(args).run();
+  LargeSweeper<Row, kCounts>(args).run();
 }
 
 }  // namespace
@@ -164,5 +175,8 @@ ISINGLASS_DEVICE void sweep_replica(const LargeSweepArgs& args) {
 ISINGLASS_KERNEL(large_sweep_8, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int8_t>(args); }
 ISINGLASS_KERNEL(large_sweep_16, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int16_t>(args); }
 ISINGLASS_KERNEL(large_sweep_32, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int32_t>(args); }
+ISINGLASS_KERNEL(large_probe_8, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int8_t, true>(args); }
+ISINGLASS_KERNEL(large_probe_16, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int16_t, true>(args); }
+ISINGLASS_KERNEL(large_probe_32, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int32_t, true>(args); }
 
 }  // namespace isinglass::cuda

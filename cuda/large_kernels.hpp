@@ -14,6 +14,11 @@ struct LargeReplica {
   std::uint32_t first_t2, sweeps;
 };
 
+/// Accepted moves of all replicas that change the energy, and those that raise it.
+struct Moves {
+  std::int64_t changing, uphill;
+};
+
 /// Sweeps [first, first + count) of every replica, as far as its own ones go.
 struct LargeSweepArgs {
   LargeModel model;
@@ -27,6 +32,7 @@ struct LargeSweepArgs {
   const float* t2;            // from a replica's first_t2 on, or
   const float* t2_each;       // one a replica, for the one sweep of this launch
   const std::uint32_t* over;  // by kReplicasOfRead replicas: 1 where they have ended; nullptr: none has
+  Moves* moves;               // of a probe: one a sweep of the run
   std::uint32_t first, count;
   bool begins;  // the first launch
   bool keep_best;
@@ -43,5 +49,8 @@ constexpr std::size_t sweep_bytes(std::size_t n) {
 extern const Kernel large_sweep_8;  // by the bits of a coupling
 extern const Kernel large_sweep_16;
 extern const Kernel large_sweep_32;
+extern const Kernel large_probe_8;  // the same, and moves are counted
+extern const Kernel large_probe_16;
+extern const Kernel large_probe_32;
 
 }  // namespace isinglass::cuda

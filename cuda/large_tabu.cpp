@@ -117,8 +117,8 @@ Reads large_tabu(const Qubo& qubo, const TabuOptions& options, const Placement& 
         best[r] = search.progress(r).best_energy;
         std::uint8_t* const state = reads.states.data() + (first + r) * n;
         search.best(r, state);
-        energies(qubo.view(), state, 1, reads.energies.data() + first + r);
       });
+      energies_of(qubo, reads.states.data() + first * n, count, options.threads, reads.energies.data() + first);
       if (reached(options, reads)) break;
     }
     first += count;

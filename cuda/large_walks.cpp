@@ -1,5 +1,6 @@
 #include "large_walks.hpp"
 
+#include "isinglass/moves.hpp"
 #include "large_batch.hpp"
 #include "one_model.hpp"
 
@@ -41,6 +42,30 @@ Reads large_anneal(const Qubo& qubo, const AnnealOptions& options, const Placeme
 
 Tempered large_temper(const Qubo& qubo, const TemperOptions& options, const Placement& placement, Control& control) {
   return temper_one<DenseForm>(qubo, options, placement, control);
+}
+
+Window large_probe(const Qubo& qubo, int device) {
+  if (const Window wide = wide_window(qubo); wide.hot == 0) return wide;
+  const std::vector<double> temperatures = probe_temperatures(qubo);
+  Batch batch(device);
+  DenseForm form(batch, qubo, {stream::probe, 0, kProbeReads, nullptr, 1});
+  const auto t2 = batch.input<float>(temperatures.size());
+  const auto moves = batch.in_out<Moves>(temperatures.size());
+  batch.allocate();
+  form.fill();
+  std::ranges::transform(temperatures, batch.host(t2).begin(), kernel_temperature);
+  std::ranges::fill(batch.host(moves), Moves{});
+  batch.upload();
+  for (std::uint32_t sweep = 0; sweep < temperatures.size(); ++sweep) {
+    form.launch({batch.device(t2), nullptr, nullptr, sweep, 1, sweep == 0, false, false, batch.device(moves)});
+  }
+  batch.download();
+  batch.wait();
+  std::vector<MoveCounts> counts;
+  for (const Moves& m : batch.host(moves)) {
+    counts.push_back({static_cast<std::uint64_t>(m.changing), static_cast<std::uint64_t>(m.uphill)});
+  }
+  return window_of(qubo, temperatures, counts);
 }
 
 }  // namespace isinglass::cuda

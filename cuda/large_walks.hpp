@@ -2,6 +2,7 @@
 #pragma once
 
 #include "isinglass/anneal.hpp"
+#include "isinglass/schedule.hpp"
 #include "isinglass/temper.hpp"
 #include "qubo_batch.hpp"
 
@@ -14,5 +15,8 @@ inline constexpr std::size_t kMostLarge = 32768;
 Reads large_anneal(const Qubo& qubo, const AnnealOptions& options, const Placement& placement, Control& control);
 /// What isinglass::temper finds, likewise.
 Tempered large_temper(const Qubo& qubo, const TemperOptions& options, const Placement& placement, Control& control);
+
+/// What isinglass::probe_window finds, likewise.
+Window large_probe(const Qubo& qubo, int device);
 
 }  // namespace isinglass::cuda

@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "device_model.hpp"
 #include "generations.hpp"
 #include "isinglass/anneal.hpp"
 #include "isinglass/temper.hpp"
+#include "large_kernels.hpp"
 #include "qubo_batch.hpp"
 #include "replica_kernels.hpp"
 #include "runtime.hpp"
@@ -34,7 +36,8 @@ struct SweepSlice {
   std::uint32_t first, count;
   bool begins;  // the first launch
   bool keep_best;
-  bool finish;  // the last one: back to the best state, and down to a local minimum
+  bool finish;             // the last one: back to the best state, and down to a local minimum
+  Moves* moves = nullptr;  // counted by sweep of the run; of a dense form alone
 };
 
 /// Makes room for reads [first, first + count) in `reads`, and fills it: end(r, state) writes the state of read
@@ -49,8 +52,8 @@ void take_reads(const Qubo& qubo, std::size_t first, std::size_t count, int thre
   on_threads(count, threads, [&](std::size_t r) {
     std::uint8_t* const state = reads.states.data() + (first + r) * n;
     reads.flips[first + r] = end(r, state);
-    energies(qubo.view(), state, 1, reads.energies.data() + first + r);
   });
+  energies_of(qubo, reads.states.data() + first * n, count, threads, reads.energies.data() + first);
 }
 
 /// walk(first, count) for many generations at once, which are counted as the CPU counts them.

@@ -36,6 +36,8 @@ ALLOWED: tuple[tuple[str, Use], ...] = (
     ("evidence_", Use(80, 192, 32, 0)),
     ("packing_greedy", Use(128, 32, 1792, 0)),  # its stack: exact sums of costs without a granule
     ("row_sums", Use(184, 0, 0, 0)),  # 64 sums of a thread, and the next chunk on its way
+    ("fold_", Use(80, 0, 0, 0)),
+    ("read_energies", Use(40, 0, 0, 0)),
     ("cosines_of_groups", Use(144, 0, 0, 0)),  # the same products
     ("unit_rows", Use(40, 0, 0, 0)),
     ("", Use(128, 128, 256, 0)),

@@ -152,7 +152,7 @@ def test_sparse_temper_emulated_of_more_variables_than_shared_memory_holds(emula
     assert same_search(found, expected)
     devices = emulated.devices()
     devices.memory, before, launches = 1000, devices.memory, devices.launches
-    with pytest.raises(MemoryError, match=r"CUDA device 0 needs \d+ bytes, has 1000 free"):
+    with pytest.raises(MemoryError, match=r"CUDA device 0 needs \d+ bytes, has \d+ free"):
         ig.solve(qubo, "temper", "cuda", **{**options, "num_reads": 200})  # more than an earlier call left
     assert devices.launches == launches
     devices.memory = before

@@ -12,10 +12,15 @@
 namespace isinglass {
 namespace {
 
-constexpr double kLargestField = 2147483520;          // the largest threshold, a float below 2^31
 constexpr double kRoundedField = 1 << 30;             // what a scale that rounds aims at: room for the rounding itself
 constexpr double kExactInteger = 9007199254740992.0;  // 2^53
 constexpr std::size_t kRowAlignment = 64;             // entries: a multiple of every block width
+
+void check_here(const QuboView& view) {
+  if (view.dense == nullptr && view.row_start.empty() && view.n > 0) {
+    throw std::logic_error("the couplings of the model lie on a device");
+  }
+}
 
 template <class Visit>
 void visit_couplings(const QuboView& view, Visit visit) {
@@ -28,6 +33,7 @@ void visit_couplings(const QuboView& view, Visit visit) {
     }
     return;
   }
+  check_here(view);
   for (std::size_t i = 0; i < view.n; ++i) {
     for (std::int64_t k = view.row_start[i]; k < view.row_start[i + 1]; ++k) {
       const auto j = static_cast<std::size_t>(view.neighbour[k]);
@@ -188,6 +194,7 @@ double largest_field(const QuboView& view) {
 }  // namespace
 
 void energies(const QuboView& view, const std::uint8_t* states, std::size_t reads, double* out) {
+  check_here(view);
   std::vector<std::size_t> ones;
   for (std::size_t r = 0; r < reads; ++r) {
     const std::uint8_t* x = states + r * view.n;
@@ -244,6 +251,19 @@ Qubo::Qubo(const QuboView& view, std::optional<double> scale) : view_(view) {
   if (static_cast<double>(worst_field_) > kLargestField) refuse_scale(scale_, largest);
 }
 
+Qubo::Qubo(Parts parts)
+    : view_(parts.view),
+      scale_(parts.scale),
+      exact_(true),
+      worst_field_(parts.worst_field),
+      largest_coupling_(parts.largest_coupling),
+      num_couplings_(parts.num_couplings),
+      linear_(std::move(parts.linear)),
+      square_sums_(std::move(parts.square_sums)),
+      elsewhere_(std::move(parts.couplings)) {
+  count_lone_biases();
+}
+
 std::int64_t Qubo::integer(double w) const { return static_cast<std::int64_t>(std::nearbyint(w * scale_)); }
 
 template <class Visit>
@@ -283,9 +303,15 @@ void Qubo::measure(bool multiples) {
   worst_field_ = largest_coupling_;
   for (std::size_t i = 0; i < n; ++i) {
     worst_field_ = std::max({worst_field_, high[i], -low[i]});
+  }
+  count_lone_biases();
+  max_error_ = std::max(most_up, -most_down);
+}
+
+void Qubo::count_lone_biases() {
+  for (std::size_t i = 0; i < view_.n; ++i) {
     if (square_sums_[i] == 0) square_sums_[i] = static_cast<double>(linear_[i]) * static_cast<double>(linear_[i]);
   }
-  max_error_ = std::max(most_up, -most_down);
 }
 
 double Qubo::density() const {

@@ -12,7 +12,6 @@
 namespace isinglass {
 namespace {
 
-constexpr std::size_t kProbeReads = 16;
 constexpr std::size_t kProbeSweeps = 32;
 constexpr double kProbeRange = 1000;
 constexpr double kPlainRange = 30;
@@ -78,20 +77,13 @@ Window wide_window(const Qubo& qubo) { return down_by(qubo, kProbeRange); }
 
 Window plain_window(const Qubo& qubo) { return down_by(qubo, kPlainRange); }
 
-Window probe_window(const Qubo& qubo, double hot_share) {
+std::vector<double> probe_temperatures(const Qubo& qubo) {
   const Window wide = wide_window(qubo);
-  if (wide.hot == 0) return wide;
-  const std::vector<double> temperatures = geometric(wide.hot, wide.cold, kProbeSweeps);
-  std::array<float, kProbeSweeps> t2;
-  std::transform(temperatures.begin(), temperatures.end(), t2.begin(), kernel_temperature);
-  std::array<MoveCounts, kProbeSweeps> counts{};
-  const auto lanes = static_cast<std::size_t>(move_kernels().lanes32.lanes);
-  std::vector<std::uint8_t> states(std::min(lanes, kProbeReads) * qubo.size());
-  for (std::size_t first = 0; first < kProbeReads; first += lanes) {
-    Replicas replicas(qubo, Layout::lanes32, stream::probe, first, std::min(lanes, kProbeReads - first));
-    replicas.begin_random();
-    replicas.probe({0, kProbeSweeps, t2.data(), nullptr, false}, counts.data());
-  }
+  return geometric(wide.hot, wide.cold, kProbeSweeps);
+}
+
+Window window_of(const Qubo& qubo, std::span<const double> temperatures, std::span<const MoveCounts> counts,
+                 double hot_share) {
   const double moves = static_cast<double>(qubo.size() * kProbeReads);
   std::size_t hot = 0;
   while (hot + 1 < kProbeSweeps && static_cast<double>(counts[hot].changing) >= hot_share * moves) ++hot;
@@ -99,6 +91,21 @@ Window probe_window(const Qubo& qubo, double hot_share) {
   const double uphill = std::min(kUphillPerSweep * kProbeReads, kUphillShare * moves);
   while (cold + 1 < kProbeSweeps && static_cast<double>(counts[cold].uphill) >= uphill) ++cold;
   return {temperatures[hot], temperatures[cold]};
+}
+
+Window probe_window(const Qubo& qubo, double hot_share) {
+  if (const Window wide = wide_window(qubo); wide.hot == 0) return wide;
+  const std::vector<double> temperatures = probe_temperatures(qubo);
+  std::array<float, kProbeSweeps> t2;
+  std::transform(temperatures.begin(), temperatures.end(), t2.begin(), kernel_temperature);
+  std::array<MoveCounts, kProbeSweeps> counts{};
+  const auto lanes = static_cast<std::size_t>(move_kernels().lanes32.lanes);
+  for (std::size_t first = 0; first < kProbeReads; first += lanes) {
+    Replicas replicas(qubo, Layout::lanes32, stream::probe, first, std::min(lanes, kProbeReads - first));
+    replicas.begin_random();
+    replicas.probe({0, kProbeSweeps, t2.data(), nullptr, false}, counts.data());
+  }
+  return window_of(qubo, temperatures, counts, hot_share);
 }
 
 }  // namespace isinglass

@@ -52,6 +52,17 @@ struct DenseRows {
   std::vector<T> values;
 };
 
+/// Couplings that lie on a device, where its back end alone reads them.
+struct Elsewhere {
+  Elsewhere() = default;
+  Elsewhere(const Elsewhere&) = delete;
+  Elsewhere& operator=(const Elsewhere&) = delete;
+  virtual ~Elsewhere() = default;
+};
+
+/// No field may leave it: the largest threshold, a float below 2^31.
+inline constexpr double kLargestField = 2147483520;
+
 /// The integer image of a QuboView: coefficients round-half-even(scale * w). It keeps the view, whose arrays must
 /// outlive it, and makes the layouts of the couplings when a kernel first asks for them.
 class Qubo {
@@ -60,11 +71,24 @@ class Qubo {
   /// fractions of a common denominator) and no field can leave 32 bits, else the largest one that keeps every field
   /// within 2^30. Throws std::overflow_error when a given scale lets a field leave 32 bits.
   Qubo(const QuboView& view, std::optional<double> scale);
+  /// What it measures, measured elsewhere: an exact image whose couplings are not here. The view has none.
+  struct Parts {
+    QuboView view;
+    double scale = 1;
+    std::int64_t worst_field = 0, largest_coupling = 0;
+    std::size_t num_couplings = 0;
+    std::vector<std::int32_t> linear;
+    std::vector<double> square_sums;  // of the couplings of each variable
+    std::shared_ptr<const Elsewhere> couplings;
+  };
+  explicit Qubo(Parts parts);
 
   Qubo(const Qubo&) = delete;
   Qubo& operator=(const Qubo&) = delete;
 
   std::size_t size() const { return view_.n; }
+  /// Where the couplings lie, if not here: then what asks for them throws std::logic_error.
+  const Elsewhere* elsewhere() const { return elsewhere_.get(); }
   const QuboView& view() const { return view_; }
   double scale() const { return scale_; }
   /// Every coefficient is its integer divided by the scale, to two units in the last place of a fraction like 0.1.
@@ -94,6 +118,7 @@ class Qubo {
   template <class Visit>
   void for_couplings(Visit visit) const;  // visit(i, j, w) for i < j, w != 0
   void measure(bool multiples);
+  void count_lone_biases();
   template <class T>
   const DenseRows<T>& make_rows(DenseRows<T>& rows) const;
 
@@ -106,6 +131,7 @@ class Qubo {
   std::size_t num_couplings_ = 0;
   std::vector<std::int32_t> linear_;
   std::vector<double> square_sums_;
+  std::shared_ptr<const Elsewhere> elsewhere_;
 
   mutable std::once_flag sparse_once_, rows8_once_, rows16_once_, rows32_once_;
   mutable SparseRows sparse_;

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "isinglass/ladder.hpp"
 #include "isinglass/qubo.hpp"
 
 namespace isinglass {
+
+struct MoveCounts;
 
 /// ln x for finite x > 0 and e^x, by additions, multiplications and divisions in a fixed order: the functions of a C
 /// library differ between systems. Relative error below 1e-14.
@@ -37,6 +40,11 @@ struct Window {
 /// `hot_share` of all; cold: where a sweep accepts fewer than 0.3 uphill moves, or 0.7 % of its attempts where that is
 /// less. Quantiles and counts of moves, not extremes, so neither the scale of a model nor a few large penalties decide.
 Window probe_window(const Qubo& qubo, double hot_share = 0.1);
+/// What the probe walks, and the window that its moves tell of, one count a temperature: for a walk elsewhere.
+inline constexpr std::size_t kProbeReads = 16;
+std::vector<double> probe_temperatures(const Qubo& qubo);
+Window window_of(const Qubo& qubo, std::span<const double> temperatures, std::span<const MoveCounts> counts,
+                 double hot_share = 0.1);
 /// The range of that probe itself.
 Window wide_window(const Qubo& qubo);
 /// For runs that are shorter than a probe: from the same start down by a factor of 30.

@@ -11,6 +11,7 @@ from typing import Any
 from isinglass.backends import Availability, BackendError, Plan, cuda_evidence, cuda_packing, cuda_qubo, cuda_search
 from isinglass.backends.native_qubo import Where
 from isinglass.problems.device import DeviceArray, one_device
+from isinglass.problems.qubo import Qubo
 
 _MODULE = "isinglass._cuda"
 
@@ -62,7 +63,7 @@ def device_of(plan: Plan, arrays: Iterable[DeviceArray] = ()) -> tuple[int, Wher
     return number, Where(f"{found['name']} (cuda:{number})", found["architecture"])
 
 
-def placed(plan: Plan) -> tuple[Any, Any, Where]:
+def placed(plan: Plan, problems: Iterable[Qubo] = ()) -> tuple[Any, Any, Where]:
     """The native module, where it places the blocks of a plan, and what results say of the device."""
-    number, where = device_of(plan)
+    number, where = device_of(plan, [p.device_rows for p in problems if p.device_rows is not None])
     return native(), native().Placement(number, **CUT), where

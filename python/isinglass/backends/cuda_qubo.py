@@ -21,7 +21,7 @@ from isinglass.result import Result
 
 
 def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
-    native, placement, where = cuda.placed(plan)
+    native, placement, where = cuda.placed(plan, problems)
 
     def walk(batch: AnnealBatch) -> Any:
         schedule, options = batch.schedule, batch.options
@@ -69,10 +69,10 @@ def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
 def _temper_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
     if not problems:
         return []
-    native, placement, where = cuda.placed(plan)
+    native, placement, where = cuda.placed(plan, problems)
     options, num_sweeps, first = plan.options, plan.options["num_sweeps"], requests[0]
     starts = [ladder_states(problem, options) for problem in problems]
-    images = [image_of(problem, options["bits"]) for problem in problems]
+    images = [image_of(problem, options["bits"], there=True) for problem in problems]
     seeds = [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
     ends, threads = ladder_ends(options), first.threads or available_cores()
     asked = (options["target_energy"], first.time_limit, first.progress, placement)

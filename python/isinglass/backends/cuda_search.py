@@ -35,11 +35,11 @@ def _seeds(requests: Sequence[Request]) -> list[int]:
 def _tabu_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
     if not problems:
         return []
-    native, placement, where = cuda.placed(plan)
+    native, placement, where = cuda.placed(plan, problems)
     check_sizes(problems, native.most_large_tabu)
     options, first = plan.options, requests[0]
     starts = [start_states(problem, options["initial_states"], options["num_reads"]) for problem in problems]
-    images = [image_of(problem, options["bits"]) for problem in problems]
+    images = [image_of(problem, options["bits"], there=True) for problem in problems]
     seeds = _seeds(requests)
     patience = [patience_of(problem, options) for problem in problems]
     max_moves = MOST_MOVES if options["max_moves"] is None else options["max_moves"]

@@ -43,8 +43,13 @@ class Image(NamedTuple):
         return {"scale": self.core.scale, "certificate": q.certificate, "max_error": q.max_error, "eps": q.eps}
 
 
-def image_of(problem: Qubo, bits: Any) -> Image:
-    """The integer image of a problem: by "auto" the exact one where there is one in 32 bits."""
+def image_of(problem: Qubo, bits: Any, *, there: bool = False) -> Image:
+    """The integer image of a problem: by "auto" the exact one where there is one in 32 bits. `there`: it may lie on a
+    device."""
+    if there and (core := problem.device_core) is not None:
+        if bits != "auto":
+            raise ValueError(f"bits must be 'auto' for a model that lies on a device: it is exact, got {bits}")
+        return Image(problem, bits, core)
     return Image(problem, bits, problem.core(None if bits == "auto" else quantize(problem, bits).scale))
 
 
@@ -322,7 +327,7 @@ def anneal_batch(
     options, first = plan.options, requests[0]
     starts = [start_states(problem, options["initial_states"], options["num_reads"]) for problem in problems]
     schedule = schedule_of(options)
-    images = [image_of(problem, options["bits"]) for problem in problems]
+    images = [image_of(problem, options["bits"], there=where is not None) for problem in problems]
     batch = AnnealBatch(
         [image.core for image in images],
         [num_reads for _, num_reads in starts],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 _CUDA, _CUDA_MANAGED = 2, 13  # kDLCUDA, kDLCUDAManaged
 _LEGACY_STREAM = 1
 _READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
-_NUMBERS = tuple(np.dtype(one).type for one in "bhiqBHIQfd")
+NUMBERS = tuple(np.dtype(one).type for one in "bhiqBHIQfd")
 _KINDS = {0: "i", 1: "u", 2: "f"}  # DLDataTypeCode of what NumPy has, too
 _OTHER_KINDS = {3: "opaque", 4: "bfloat", 5: "complex", 6: "bool"}
 
@@ -169,7 +169,7 @@ def one_device(arrays: Iterable[DeviceArray]) -> int | None:
 
 def host_copy(name: str, value: Any, *, ndim: int) -> NDArray[Any]:
     """A copy on the host of the array of int or float that lies there."""
-    return device_array(name, value, ndim=ndim, dtypes=_NUMBERS).to_host()
+    return device_array(name, value, ndim=ndim, dtypes=NUMBERS).to_host()
 
 
 def device_array(name: str, value: Any, *, ndim: int | None, dtypes: Sequence[type] = (np.float32,)) -> DeviceArray:

@@ -7,13 +7,14 @@ import math
 import operator
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isinglass import _core
-from isinglass.problems import gate
+from isinglass.problems import device, gate
+from isinglass.problems.device import DeviceArray
 from isinglass.problems.gate import Floats
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ class Qubo:
     ----------
     Q : array_like of shape (n, n), scipy sparse matrix or array, or mapping
         Finite coefficients. An array may be of any integer or float type up to 64 bits, strided, memory-mapped or
-        read-only; it is copied once and never modified. A mapping has keys ``(i, j)`` with hashable labels and
+        read-only; it is copied once and never modified. One that lies on a CUDA device (CuPy, PyTorch, Numba) is
+        copied to the host, but for one of int8, int16 or int32 with more than 256 variables: its integers are packed
+        on the device, and stay there (`device_rows`). A mapping has keys ``(i, j)`` with hashable labels and
         numbers as values; ``(i, i)`` is the bias of a variable, and the values of ``(i, j)`` and ``(j, i)`` are added.
     offset : float, default 0.0
         Constant of every energy.
@@ -74,6 +77,11 @@ class Qubo:
     rows : Rows or None
         The couplings as compressed sparse rows; None where `dense` is stored. Which of the two is stored depends on
         the values alone: dense up to 256 variables or from a quarter of all pairs on.
+    device_rows : DeviceArray of int8, int16 or int32, shape (n, m), or None
+        The couplings of a model that lies on a CUDA device, as integers: times what makes all coefficients whole
+        numbers without a common divisor, 0 on the diagonal and past the n-th column. `dense` and `rows` are None then;
+        `anneal`, `temper` and `tabu` of ``backend="cuda"`` solve it, and what asks for couplings on the host raises
+        ValueError.
     offset : float
     sense : {"minimise", "maximise"}
         "maximise" where the source was stated so and its coefficients were negated (`read_qubo`, `from_max_cut`):
@@ -97,11 +105,23 @@ class Qubo:
     Frozen, with read-only arrays. Equality compares the values and labels, not `sense` and `vartype`.
     """
 
-    __slots__ = ("__weakref__", "_cores", "_labels", "dense", "linear", "offset", "rows", "sense", "vartype")
+    __slots__ = (
+        "__weakref__",
+        "_cores",
+        "_labels",
+        "dense",
+        "device_rows",
+        "linear",
+        "offset",
+        "rows",
+        "sense",
+        "vartype",
+    )
 
     linear: Floats
     dense: Floats | None
     rows: Rows | None
+    device_rows: DeviceArray | None
     offset: float
     sense: str
     vartype: str
@@ -114,7 +134,8 @@ class Qubo:
         offset: float = 0.0,
         labels: Sequence[Hashable] | None = None,
     ) -> None:
-        self._fill(_read(Q, labels, "Q"), _number(offset, "offset"))
+        constant = _number(offset, "offset")
+        self._fill(_read_there(Q, labels, constant) or _read(Q, labels, "Q"), constant)
 
     def _fill(self, model: _Model, offset: float, sense: str = "minimise", vartype: str = "BINARY") -> None:
         put = object.__setattr__
@@ -124,6 +145,7 @@ class Qubo:
         put(self, "linear", model.linear)
         put(self, "dense", model.dense)
         put(self, "rows", model.rows)
+        put(self, "device_rows", model.device_rows)
         put(self, "offset", offset)
         put(self, "sense", sense)
         put(self, "vartype", vartype)
@@ -142,7 +164,16 @@ class Qubo:
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a Qubo is frozen: cannot delete {name!r}")
 
+    def _here(self) -> None:
+        if self.device_rows is not None:
+            raise ValueError(
+                "the matrix lies on a CUDA device: solve with backend='cuda' and method 'anneal', 'temper' or 'tabu', "
+                "or give a copy of it"
+            )
+
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.device_rows is not None:
+            raise TypeError("a Qubo on a CUDA device stays in its process: give a copy of its matrix on the host")
         model = _Model(self.linear, self.dense, self.rows, self._labels)
         return Qubo._of, (model, self.offset, self.sense, self.vartype)
 
@@ -301,6 +332,7 @@ class Qubo:
             their greatest common granule or least common denominator, or else the largest that keeps every field
             within 2**30.
         """
+        self._here()
         core = self._cores.get(scale)
         if core is None:
             start, neighbour, coupling = self.rows or (None, None, None)
@@ -308,6 +340,11 @@ class Qubo:
                 self.linear, self.dense, start, neighbour, coupling, self.offset, scale
             )
         return core
+
+    @property
+    def device_core(self) -> _core.QuboCore | None:
+        """The native integer image of a model that lies on a device."""
+        return None if self.device_rows is None else cast(_core.QuboCore, self.device_rows.owner)
 
     # --- what it is ----------------------------------------------------------------------------------------------
 
@@ -326,6 +363,8 @@ class Qubo:
     @property
     def num_interactions(self) -> int:
         """Pairs of variables with a coupling other than 0."""
+        if (there := self.device_core) is not None:
+            return there.num_couplings
         if self.rows is not None:
             return self.rows.neighbour.size // 2
         assert self.dense is not None
@@ -339,6 +378,7 @@ class Qubo:
 
     def couplings(self) -> tuple[Indices, Indices, Floats]:
         """Arrays i, j, w of the couplings other than 0, each pair once with i < j, sorted by i, then j."""
+        self._here()
         if self.dense is not None:
             i, j = np.divmod(np.flatnonzero(self.dense != 0), len(self))
             pair = i != j
@@ -356,6 +396,8 @@ class Qubo:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Qubo):
             return NotImplemented
+        if self.device_rows is not None or other.device_rows is not None:
+            return self is other
         if (len(self), self.offset, self.labels) != (len(other), other.offset, other.labels):
             return False
         if self.dense is not None and other.dense is not None:
@@ -383,7 +425,10 @@ class Qubo:
             Its terms are added by ascending row, then column of the upper triangle, so the energy of a state has the
             same bits whatever other rows stand beside it, and in every `Result`.
         """
-        return self.core().energies(_states(X, len(self)))
+        states = _states(X, len(self))
+        if (there := self.device_core) is not None:
+            return cast(Floats, device.native().energies(there, states, _core.available_cores()))
+        return self.core().energies(states)
 
     def energy(self, x: ArrayLike) -> float:
         """Energy of one state, shape (n,), values 0 or 1."""
@@ -452,9 +497,29 @@ class _Model(NamedTuple):
     dense: Floats | None
     rows: Rows | None
     labels: tuple[Hashable, ...] | None
+    device_rows: DeviceArray | None = None
 
 
 # --- reading what the caller gave ------------------------------------------------------------------------------------
+
+
+def _read_there(Q: Any, labels: Sequence[Hashable] | None, offset: float) -> _Model | None:
+    """The model of a matrix that lies on a device, and is to stay there."""
+    if isinstance(Q, np.ndarray | Mapping) or not device.on_device(Q):
+        return None
+    matrix = device.device_array("Q", Q, ndim=2, dtypes=device.NUMBERS)
+    n = _side(matrix.shape, "Q")
+    if n <= _ALWAYS_DENSE or matrix.dtype not in (np.int8, np.int16, np.int32):
+        return _read(matrix.to_host(), labels, "Q")
+    native = device.native()
+    if n > native.most_large:
+        raise ValueError(f"Q on a device must have at most {native.most_large} variables, got {n}")
+    named = _check_labels(labels, n)
+    core, linear, pointer, stride, size = native.device_qubo(
+        matrix.pointer, n, matrix.dtype.itemsize, offset, matrix.device
+    )
+    rows = DeviceArray(core, pointer, (n, stride), np.dtype(f"i{size}"), readonly=True)
+    return _Model(linear, None, None, named, rows)
 
 
 def _read(Q: Any, labels: Sequence[Hashable] | None, name: str) -> _Model:
@@ -470,6 +535,8 @@ def _read(Q: Any, labels: Sequence[Hashable] | None, name: str) -> _Model:
         raise TypeError(f"{name} is already a Qubo")
     if hasattr(Q, "mask"):
         raise TypeError(f"{name} must not be a masked array: fill it first")
+    if device.on_device(Q):
+        Q = device.host_copy(name, Q, ndim=2)
     try:
         array = np.asarray(Q)
     except ValueError as error:
