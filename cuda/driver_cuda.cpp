@@ -311,12 +311,17 @@ int device_of(const void* memory) {
   return attributes.type == cudaMemoryTypeUnregistered ? -1 : attributes.device;
 }
 
-bool recover(int device) noexcept {
+bool lost(int device) noexcept {
   cudaGetLastError();
-  if (cudaSetDevice(device) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess) return false;
+  const bool works = cudaSetDevice(device) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess;
+  cudaGetLastError();
+  return !works;
+}
+
+void reset(int device) noexcept {
+  cudaSetDevice(device);  // says that the device is lost, too
   cudaDeviceReset();
   cudaGetLastError();
-  return true;
 }
 
 }  // namespace isinglass::cuda::driver

@@ -124,6 +124,7 @@ int device_of(const void* memory) {
   }
   return emulated_devices().of_others;
 }
-bool recover(int) noexcept { return true; }
+bool lost(int) noexcept { return true; }
+void reset(int) noexcept {}
 
 }  // namespace isinglass::cuda::driver

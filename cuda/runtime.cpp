@@ -129,8 +129,9 @@ Batch::~Batch() {
   // Work may still be under way in what this batch holds, and after a failure the device may be lost.
   const int device = lease_->device;
   delete lease_;
-  if (driver::recover(device)) {
-    while (Lease* const lost = take(device)) delete lost;
+  if (driver::lost(device)) {
+    while (Lease* const gone = take(device)) delete gone;
+    driver::reset(device);
   }
 }
 
