@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SECTIONS = ("equality", "qubo", "evidence", "packing", "limits", "graphs", "large", "pool", "targets")
+SECTIONS = ("equality", "qubo", "evidence", "packing", "limits", "graphs", "large", "size", "pool", "targets")
 
 
 def build(folder: Path) -> Path:
@@ -259,6 +259,26 @@ def graphs(bench: Bench) -> list[dict[str, Any]]:
     return rows
 
 
+def signs(n: int) -> Any:
+    """A dense model of +-1 couplings."""
+    import isinglass as ig
+    import numpy as np
+
+    couplings = np.triu(np.random.default_rng(n).integers(0, 2, (n, n)) * 2 - 1, 1)
+    return ig.Qubo(couplings.astype(np.float64))
+
+
+def graph(n: int, degree: int) -> Any:
+    """A sparse model of whole coefficients, by random pairs."""
+    import isinglass as ig
+    import numpy as np
+
+    rng = np.random.default_rng(n)
+    pairs = rng.integers(0, n, (2, n * degree // 2))
+    i, j = pairs[:, pairs[0] != pairs[1]]
+    return ig.Qubo.from_entries(i, j, rng.integers(-50, 51, i.size), n)
+
+
 def large(bench: Bench) -> list[dict[str, Any]]:
     """One dense model of +-1 couplings, many reads: flips per second against what issue and the rows' way in allow."""
     import numpy as np
@@ -267,8 +287,7 @@ def large(bench: Bench) -> list[dict[str, Any]]:
     for n in (300,) if bench.tiny else (1000, 2000, 4000, 8000):
         if not bench.in_time(f"large n={n}"):
             break
-        signs = np.triu(np.random.default_rng(n).integers(0, 2, (n, n)) * 2 - 1, 1)
-        model = bench.ig.Qubo(signs.astype(np.float64))
+        model = signs(n)
         reads, sweeps = (2, 2) if bench.tiny else (2048, 32)
         deviation = np.sqrt(n)  # of a field
         run = {"num_reads": reads, "num_sweeps": sweeps, "seed": 7, "beta_range": (1 / deviation, 8 / deviation)}
@@ -289,6 +308,55 @@ def large(bench: Bench) -> list[dict[str, Any]]:
                 "attempts_per_s": attempts / kernels if kernels > 0 else None,
                 "flips_per_s": flips / kernels if kernels > 0 else None,
                 "share_of_bound": least / kernels if kernels > 0 else None,
+            }
+        )
+    return rows
+
+
+def size(bench: Bench) -> list[dict[str, Any]]:
+    """One large model, dense or sparse, by every method that takes it: is it the CPU's answer, and how fast is it."""
+    tiny = bench.tiny
+    dense = signs(270 if tiny else 2000)
+    sparse = graph(400 if tiny else 100_000, 10)
+    wide = sparse if tiny else graph(1_000_000, 6)
+    pools = {"pool_size": 16, "generations": 64, "restarts": 8, "patience": 2000}
+    cases: list[tuple[Any, str, dict[str, Any]]] = [
+        (dense, "temper", {"num_reads": 4, "num_sweeps": 32}),
+        (dense, "tabu", {"num_reads": 256, "patience": 2000}),
+        (dense, "memetic", pools),
+        (sparse, "anneal", {"num_reads": 256, "num_sweeps": 32}),
+        (sparse, "temper", {"num_reads": 8, "num_sweeps": 32}),
+        (wide, "temper", {"num_reads": 1, "num_sweeps": 4}),
+    ]
+    if tiny:
+        cases = [
+            (model, method, {key: max(2, value // (64 if key == "patience" else 16)) for key, value in options.items()})
+            for model, method, options in cases
+        ]
+    rows = []
+    for model, method, options in cases:
+        name = f"{method} n={len(model)}"
+        if not bench.in_time(name):
+            continue
+        run = {"method": method, "seed": 7, **options}
+        if method in ("anneal", "temper"):
+            run["beta_range"] = (0.001, 0.1) if model is not dense else (0.02, 0.2)
+        found: dict[str, Any] = {}
+        seconds: dict[str, float] = {}
+        before = bench.native.kernel_seconds()
+        for backend in ("cuda", "cpu"):
+            began = time.perf_counter()
+            found[backend] = bench.ig.solve(model, backend=backend, **run)
+            seconds[backend] = time.perf_counter() - began
+        rows.append(
+            {
+                "case": name,
+                "layout": found["cuda"].provenance["layout"],
+                "cuda_s": seconds["cuda"],
+                "kernels_s": bench.native.kernel_seconds() - before,
+                "cpu_s": seconds["cpu"],
+                "flips": int(found["cuda"].provenance["num_flips"].sum()),
+                "differs": first_difference(found["cuda"], found["cpu"]),
             }
         )
     return rows
@@ -433,6 +501,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "limits": lambda: limits(bench),
         "graphs": lambda: graphs(bench),
         "large": lambda: large(bench),
+        "size": lambda: size(bench),
         "pool": lambda: pool(bench),
         "targets": lambda: targets(bench),
     }
@@ -444,7 +513,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             given.output.write_text(json.dumps(bench.report, indent=1, default=str) + "\n")
     if bench.report["left_out"]:
         print("\nleft out for want of time: " + ", ".join(bench.report["left_out"]))
-    return int(any(row["differences"] for row in bench.report.get("equality", [])))
+    differs = any(row["differs"] for name in ("size", "pool") for row in bench.report.get(name, []))
+    return int(differs or any(row["differences"] for row in bench.report.get("equality", [])))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,14 @@ def test_emulated_gpu_script_compares_times_and_reports(tmp_path: Path, capsys: 
     assert {row["method"] for row in report["limits"]} >= {"anneal", "swap", "greedy_plus_max"}
     assert all(row["flips_per_s"] > 0 and row["n"] == 300 for row in report["large"])
     assert report["large"]
+    assert {(row["case"], row["layout"]) for row in report["size"]} == {
+        ("temper n=270", "blocks"),
+        ("tabu n=270", "blocks"),
+        ("memetic n=270", "blocks"),
+        ("anneal n=400", "lanes"),
+        ("temper n=400", "lanes"),
+    }
+    assert all(row["differs"] is None and row["flips"] > 0 for row in report["size"])
     assert [(row["n"], row["differs"]) for row in report["pool"]] == [(1100, None)]
     text = capsys.readouterr().out
     assert "per_s_with_transfers" in text
