@@ -9,6 +9,7 @@ those that it `honours`; naming one alone means the method that it `IMPLIES` for
 from __future__ import annotations
 
 import importlib
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -48,6 +49,10 @@ class Request(NamedTuple):
     tight: bool = False
     memory_limit: int | None = None
     progress: Callable[[float], object] | None = None
+
+    def drawn_seed(self) -> int:
+        """The caller's seed, or one that is drawn now."""
+        return secrets.randbits(64) if self.seed is None else self.seed
 
 
 @dataclass(frozen=True)

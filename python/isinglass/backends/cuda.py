@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from isinglass.backends import Availability, BackendError, Plan, cuda_evidence, cuda_packing, cuda_qubo, cuda_search
+from isinglass.backends import (
+    Availability,
+    BackendError,
+    Plan,
+    Request,
+    cuda_evidence,
+    cuda_packing,
+    cuda_qubo,
+    cuda_search,
+)
 from isinglass.backends.native_qubo import Where
 from isinglass.problems.device import DeviceArray, one_device
 from isinglass.problems.qubo import Qubo
+from isinglass.result import Result
 
 _MODULE = "isinglass._cuda"
 
 REFUSES = ("layout",)
 _PARTS = (cuda_packing, cuda_qubo, cuda_search, cuda_evidence)
-RUNNERS: dict[tuple[type, str], Any] = {key: run for part in _PARTS for key, run in part.RUNNERS.items()}
+
+
+def _alone(batch: Callable[[Sequence[Any], Plan, Sequence[Request]], Sequence[Result]]) -> Any:
+    """The runner for one problem: a batch of one."""
+
+    def run(problem: Any, plan: Plan, request: Request) -> Result:
+        return batch([problem], plan, [request])[0]
+
+    return run
+
+
 BATCH_RUNNERS: dict[tuple[type, str], Any] = {key: run for part in _PARTS for key, run in part.BATCH_RUNNERS.items()}
+RUNNERS: dict[tuple[type, str], Any] = {key: _alone(batch) for key, batch in BATCH_RUNNERS.items()}
 # How blocks and launches are cut; tests vary it, no answer depends on it.
 CUT: dict[str, int] = {}
 
@@ -67,3 +88,21 @@ def placed(plan: Plan, problems: Iterable[Qubo] = ()) -> tuple[Any, Any, Where]:
     """The native module, where it places the blocks of a plan, and what results say of the device."""
     number, where = device_of(plan, [p.device_rows for p in problems if p.device_rows is not None])
     return native(), native().Placement(number, **CUT), where
+
+
+def by_size(
+    problems: Sequence[Any],
+    most_small: int,
+    together: Callable[[Callable[[Sequence[Any]], list[Any]]], Sequence[Any]],
+    alone: Callable[[int], Any],
+) -> list[Any]:
+    """What the small problems find `together` and each other one `alone`, by its index; in the order of the problems.
+
+    `together` is given what picks the entries of the small problems from a column of all.
+    """
+    small = [index for index, problem in enumerate(problems) if len(problem) <= most_small]
+    found = {}
+    if small:
+        walked = together(lambda column: [column[index] for index in small])
+        found = dict(zip(small, walked, strict=True))
+    return [found[index] if index in found else alone(index) for index in range(len(problems))]

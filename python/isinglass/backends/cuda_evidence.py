@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from isinglass.backends import Plan, Request, available_cores, cuda
-from isinglass.backends.native_evidence import EvidenceBatch, seeds_of
+from isinglass.backends.native_evidence import EvidenceBatch
 from isinglass.problems.evidence import EvidenceProblem
-from isinglass.result import Result, Results
+from isinglass.result import Results
 
 
 def _swap_many(problems: Sequence[EvidenceProblem], plan: Plan, requests: Sequence[Request]) -> Results:
-    first, seeds = requests[0], seeds_of(requests)
+    first, seeds = requests[0], [request.drawn_seed() for request in requests]
     native, (device, where) = cuda.native(), cuda.device_of(plan)
     batch = native.select_evidence_many(
         [problem.core() for problem in problems],
@@ -27,9 +27,4 @@ def _swap_many(problems: Sequence[EvidenceProblem], plan: Plan, requests: Sequen
     return EvidenceBatch(problems, batch, plan, seeds, *where)
 
 
-def _swap(problem: EvidenceProblem, plan: Plan, request: Request) -> Result:
-    return _swap_many([problem], plan, [request])[0]
-
-
-RUNNERS: dict[tuple[type, str], Any] = {(EvidenceProblem, "swap"): _swap}
 BATCH_RUNNERS: dict[tuple[type, str], Any] = {(EvidenceProblem, "swap"): _swap_many}

@@ -94,13 +94,8 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
 def _alone(problem: PackingProblem, plan: Plan, request: Request, device: int, where: Where) -> Result:
     if len(problem) > _MOST_ITEMS and problem.uses_embeddings:
         return _large(problem, plan, request, device, where)
-    return _greedy(problem, plan, request)
-
-
-def _greedy(problem: PackingProblem, plan: Plan, request: Request) -> Result:
     return _greedy_many([problem], plan, [request])[0]
 
 
 _METHODS = ("greedy_plus_max", "lazy_greedy")
-RUNNERS: dict[tuple[type, str], Any] = {(PackingProblem, method): _greedy for method in _METHODS}
 BATCH_RUNNERS: dict[tuple[type, str], Any] = {(PackingProblem, method): _greedy_many for method in _METHODS}

@@ -6,7 +6,6 @@ constants and variables without a term never leave this house. Its samples come 
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -95,7 +94,7 @@ class Foreign:
         seed = None
         settings: dict[str, Any] = {"seed": None}
         if "seed" in self.honours:
-            seed = secrets.randbits(64) if request.seed is None else request.seed
+            seed = request.drawn_seed()
             settings = {"seed": seed, "backend_seed": folded(seed, self.most_seed)}
             seed = settings["backend_seed"]
         spins = None if states is None else (2 * states.astype(np.int8) - 1)

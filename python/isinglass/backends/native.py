@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -144,7 +143,7 @@ def _exact(problem: PackingProblem, plan: Plan, request: Request) -> Result:
 
 
 def _drawn(request: Request) -> tuple[Request, int]:
-    seed = secrets.randbits(64) if request.seed is None else request.seed
+    seed = request.drawn_seed()
     return request._replace(seed=seed), seed
 
 

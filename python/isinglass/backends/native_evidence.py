@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -154,13 +153,8 @@ def _arguments(plan: Plan) -> tuple[int, int, int, int]:
     return num_reads, patience, options["node_limit"] or 0, 0
 
 
-def seeds_of(requests: Sequence[Request]) -> list[int]:
-    """One seed a problem: the caller's, or one that is drawn now."""
-    return [secrets.randbits(64) if request.seed is None else request.seed for request in requests]
-
-
 def _select(problem: EvidenceProblem, plan: Plan, request: Request) -> Result:
-    seed = secrets.randbits(64) if request.seed is None else request.seed
+    seed = request.drawn_seed()
     answer = _core.select_evidence(problem.core(), *_arguments(plan), seed, request.time_limit, request.progress)
     return _EvidenceResult(
         _problem=problem, _answer=answer, _plan=plan, _seed=seed, _device="cpu", _instruction_set=_core.isa()
@@ -169,7 +163,7 @@ def _select(problem: EvidenceProblem, plan: Plan, request: Request) -> Result:
 
 def _select_many(problems: Sequence[EvidenceProblem], plan: Plan, requests: Sequence[Request]) -> Results:
     first = requests[0]
-    seeds = seeds_of(requests)
+    seeds = [request.drawn_seed() for request in requests]
     batch = _core.select_evidence_many(
         [problem.core() for problem in problems],
         *_arguments(plan),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -278,7 +277,7 @@ def _anneal(problem: Qubo, plan: Plan, request: Request) -> Result:
     states, num_reads = start_states(problem, options["initial_states"], options["num_reads"])
     schedule = schedule_of(options)
     image = image_of(problem, options["bits"])
-    seed = secrets.randbits(64) if request.seed is None else request.seed
+    seed = request.drawn_seed()
     layout = options["layout"]
     walked = _core.anneal(
         image.core,
@@ -332,7 +331,7 @@ def anneal_batch(
         [image.core for image in images],
         [num_reads for _, num_reads in starts],
         schedule,
-        [secrets.randbits(64) if request.seed is None else request.seed for request in requests],
+        [request.drawn_seed() for request in requests],
         first.threads or available_cores(),
         [states for states, _ in starts],
         options,
@@ -400,7 +399,7 @@ def _temper(problem: Qubo, plan: Plan, request: Request) -> Result:
     states, num_reads = ladder_states(problem, options)
     ends = ladder_ends(options)
     image = image_of(problem, options["bits"])
-    seed = secrets.randbits(64) if request.seed is None else request.seed
+    seed = request.drawn_seed()
     walked = _core.temper(
         image.core,
         num_reads,
@@ -421,7 +420,7 @@ def _descend(problem: Qubo, plan: Plan, request: Request) -> Result:
     options = plan.options
     states, num_reads = start_states(problem, options["initial_states"], options["num_reads"])
     image = image_of(problem, options["bits"])
-    seed = secrets.randbits(64) if request.seed is None else request.seed
+    seed = request.drawn_seed()
     walked = _core.descend(
         image.core,
         options["rule"] == "steepest",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,10 +25,6 @@ def _threads(problem: Qubo, request: Request) -> int:
     return 1 if len(problem) < _ONE_THREAD else available_cores()
 
 
-def _seed(request: Request) -> int:
-    return secrets.randbits(64) if request.seed is None else request.seed
-
-
 def patience_of(problem: Qubo, options: Mapping[str, Any]) -> int:
     """Moves without a better state that a tabu search makes."""
     patience: int | None = options["patience"]
@@ -46,7 +41,7 @@ def _tabu(problem: Qubo, plan: Plan, request: Request) -> Result:
     options = plan.options
     states, num_reads = start_states(problem, options["initial_states"], options["num_reads"])
     image = image_of(problem, options["bits"])
-    seed = _seed(request)
+    seed = request.drawn_seed()
     patience, max_moves = patience_of(problem, options), options["max_moves"]
     walked = _core.tabu(
         image.core,
@@ -86,7 +81,7 @@ def _memetic(problem: Qubo, plan: Plan, request: Request) -> Result:
     options = plan.options
     states = members(problem, options["initial_states"])
     image = image_of(problem, options["bits"])
-    seed = _seed(request)
+    seed = request.drawn_seed()
     keep = options["num_solutions"] or options["pool_size"]
     walked = _core.memetic(
         image.core,
@@ -114,7 +109,7 @@ def _memetic_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reque
         return []
     options, first = plan.options, requests[0]
     images = [image_of(problem, options["bits"]) for problem in problems]
-    seeds = [_seed(request) for request in requests]
+    seeds = [request.drawn_seed() for request in requests]
     keep = options["num_solutions"] or options["pool_size"]
     found = _core.memetic_many(
         [image.core for image in images],

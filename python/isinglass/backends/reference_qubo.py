@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 import time
 from typing import Any, NamedTuple
 
@@ -258,7 +257,7 @@ def _anneal(problem: Qubo, plan: Plan, request: Request) -> Result:
     image = image_of(problem, options["bits"])
     scale = image.core.scale
     linear, couplings = integers_of(problem, scale)
-    seed = secrets.randbits(64) if request.seed is None else request.seed
+    seed = request.drawn_seed()
     if schedule.betas is not None:
         betas = schedule.betas.tolist()
     else:
