@@ -195,14 +195,16 @@ PYBIND11_MODULE(ISINGLASS_CUDA_MODULE, m, py::mod_gil_not_used()) {
         return found;
       },
       py::arg("device"));
+  isinglass::register_cuda_arrays(m);
   py::class_<Placement>(m, "Placement", py::module_local())
       .def(py::init([](int device, unsigned warps, std::uint64_t slice, std::size_t portion) {
-             return Placement{device, warps, slice, portion};
+             return Placement{device, warps, slice, portion, nullptr};
            }),
-           py::arg("device") = 0, py::arg("warps") = 0, py::arg("slice") = 0, py::arg("portion") = 0);
+           py::arg("device") = 0, py::arg("warps") = 0, py::arg("slice") = 0, py::arg("portion") = 0)
+      .def_readonly("device", &Placement::device)
+      .def_readwrite("samples", &Placement::samples);
   register_anneal(m);
   register_temper(m);
-  isinglass::register_cuda_arrays(m);
   isinglass::register_cuda_evidence(m);
   isinglass::register_cuda_packing(m);
   isinglass::register_cuda_search(m);

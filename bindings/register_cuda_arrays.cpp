@@ -117,7 +117,8 @@ cuda::SomeRows rows_of(const OptionalArray<float>& here, std::uintptr_t there, s
 }  // namespace
 
 void register_cuda_arrays(py::module_& m) {
-  py::class_<DeviceMemory>(m, "DeviceMemory", py::module_local())
+  py::class_<DeviceMemory, std::shared_ptr<DeviceMemory>>(m, "DeviceMemory", py::module_local())
+      .def(py::init<int, std::size_t>(), py::arg("device"), py::arg("bytes"))
       .def_property_readonly("device", &DeviceMemory::device)
       .def_property_readonly(
           "pointer", [](const DeviceMemory& self) { return reinterpret_cast<std::uintptr_t>(self.as<void>()); });
@@ -157,9 +158,9 @@ void register_cuda_arrays(py::module_& m) {
           });
         };
         if (keep) {
-          auto memory = std::make_unique<DeviceMemory>(device, n * count * sizeof(float));
+          auto memory = std::make_shared<DeviceMemory>(device, n * count * sizeof(float));
           run(memory->as<float>(), nullptr);
-          return py::cast(std::move(memory));
+          return py::cast(memory);
         }
         py::array_t<float> out({n, count});
         run(nullptr, out.mutable_data());

@@ -95,8 +95,8 @@ void settle(int device);
 /// The device on which memory of anyone lies; -1 where it is on none.
 int device_of(const void* memory);
 
-/// After a failure: whether the device has lost what this process held there, all of it. `reset` lets the next call start
-/// anew, once every stream, graph and piece of memory was released.
+/// After a failure: whether the device has lost what this process held there, all of it. `reset` lets the next call
+/// start anew, once every stream, graph and piece of memory was released.
 bool lost(int device) noexcept;
 void reset(int device) noexcept;
 

@@ -122,6 +122,7 @@ class LargeReplicas {
                   {static_cast<unsigned>(replicas_.size()), rows_.threads(), sweep_bytes(rows_.size())}, args);
   }
 
+  const std::uint32_t* words() const { return batch_.device(states_); }
   const ReplicaRecord* records() const { return batch_.device(records_); }
   const ReplicaRecord& record(std::size_t replica) const { return batch_.host(records_)[replica]; }
   const std::uint32_t* words(std::size_t replica) const { return batch_.host(states_).data() + replica * words_; }

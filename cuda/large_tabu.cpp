@@ -72,6 +72,7 @@ class Search {
   }
 
   const TabuProgress& progress(std::size_t read) const { return batch_.host(progress_)[read]; }
+  const std::uint32_t* bests() const { return batch_.device(bests_); }
   void best(std::size_t read, std::uint8_t* state) const {
     unpack(batch_.host(bests_).data() + read * words_, n_, state);
   }
@@ -111,6 +112,12 @@ Reads large_tabu(const Qubo& qubo, const TabuOptions& options, const Placement& 
     // Without counters of the caller every read starts again until the clock ends it, and keeps its best.
     for (std::uint64_t round = 0; round == 0 || (options.until_stopped && !control.stop()); ++round) {
       search.run(round, control);
+      std::vector<KeptState> kept;
+      for (std::size_t r = 0; r < count; ++r) {
+        if (search.progress(r).best_energy >= best[r]) continue;
+        kept.push_back({static_cast<std::uint32_t>(r), static_cast<std::uint32_t>(first + r)});
+      }
+      keep_states(placement, n, search.bests(), false, kept);
       on_threads(count, options.threads, [&](std::size_t r) {
         reads.flips[first + r] += search.progress(r).moves;
         if (search.progress(r).best_energy >= best[r]) return;

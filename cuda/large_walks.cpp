@@ -17,6 +17,8 @@ class DenseForm {
     replicas_.fill();
   }
   void launch(const SweepSlice& slice) const { replicas_.launch(slice); }
+  static constexpr bool kByVariable = false;
+  const std::uint32_t* words() const { return replicas_.words(); }
   const ReplicaRecord* records() const { return replicas_.records(); }
   const ReplicaRecord& record(std::size_t replica) const { return replicas_.record(replica); }
   void state(std::size_t replica, std::uint8_t* out) const { replicas_.state(replica, out); }

@@ -2,8 +2,8 @@
 // on the device.
 //
 // A Form(batch, qubo, start) declares the arrays of its model and replicas in a batch; `fill` fills the inputs,
-// `launch` walks a slice, `records` lie on the device, and `record` and `state` tell of a replica once all is
-// downloaded.
+// `launch` walks a slice, `records` and `words` (of states, kByVariable or not) lie on the device, and `record` and
+// `state` tell of a replica once all is downloaded.
 #pragma once
 
 #include <algorithm>
@@ -56,6 +56,21 @@ void take_reads(const Qubo& qubo, std::size_t first, std::size_t count, int thre
   energies_of(qubo, reads.states.data() + first * n, count, threads, reads.energies.data() + first);
 }
 
+/// Leaves states on the device, in rows of the placement's samples if there are such; `words` as of UnpackArgs.
+inline void keep_states(const Placement& placement, std::size_t n, const std::uint32_t* words, bool by_variable,
+                        const std::vector<KeptState>& kept) {
+  if (placement.samples == nullptr || kept.empty()) return;
+  Batch batch(placement.device);
+  const auto there = batch.input<KeptState>(kept.size());
+  batch.allocate();
+  std::ranges::copy(kept, batch.host(there).begin());
+  batch.upload();
+  batch.launch(unpack_states, {static_cast<unsigned>(kept.size()), kUnpackThreads},
+               UnpackArgs{batch.device(there), words, placement.samples->as<std::int8_t>(),
+                          static_cast<std::uint32_t>(n), by_variable});
+  batch.wait();
+}
+
 /// walk(first, count) for many generations at once, which are counted as the CPU counts them.
 template <class Walk>
 void walk_generations(const Qubo& qubo, const ReadOptions& options, std::size_t at_once, Control& control, Reads& reads,
@@ -100,10 +115,13 @@ Reads anneal_one(const Qubo& qubo, const AnnealOptions& options, const Placement
     if (swept < sweeps || sweeps == 0) launch(swept, 0, true);
     batch.download();
     batch.wait();
+    std::vector<KeptState> kept(count);
     take_reads(qubo, first, count, options.threads, reads, [&](std::size_t r, std::uint8_t* state) {
       form.state(r, state);
+      kept[r] = {static_cast<std::uint32_t>(r), static_cast<std::uint32_t>(first + r)};
       return form.record(r).flips;
     });
+    keep_states(placement, n, form.words(), Form::kByVariable, kept);
   });
   return reads;
 }
@@ -166,6 +184,7 @@ Tempered temper_one(const Qubo& qubo, const TemperOptions& options, const Placem
     batch.download();
     batch.wait();
     if (first == 0) describe_ladder(batch.host(ladders)[0], found);
+    std::vector<KeptState> kept(count);
     take_reads(qubo, first, count, options.threads, found.reads, [&](std::size_t r, std::uint8_t* state) {
       std::size_t lowest = r * kReplicasOfRead;
       std::uint64_t flips = 0;
@@ -174,8 +193,10 @@ Tempered temper_one(const Qubo& qubo, const TemperOptions& options, const Placem
         flips += form.record(k).flips;
       }
       form.state(lowest, state);
+      kept[r] = {static_cast<std::uint32_t>(lowest), static_cast<std::uint32_t>(first + r)};
       return flips;
     });
+    keep_states(placement, n, form.words(), Form::kByVariable, kept);
   });
   return found;
 }

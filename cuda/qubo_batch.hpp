@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "device_memory.hpp"
 #include "isinglass/control.hpp"
 #include "isinglass/parallel.hpp"
 #include "isinglass/reads.hpp"
@@ -25,9 +26,10 @@ namespace isinglass::cuda {
 /// Where a batch runs. What it finds does not depend on it.
 struct Placement {
   int device = 0;
-  unsigned warps = 0;       // of a block; 0: by the size of the problems
-  std::uint64_t slice = 0;  // sweeps of the first launch; 0: by the size of the batch
-  std::size_t portion = 0;  // problems that are staged at a time; 0: by their bytes
+  unsigned warps = 0;                          // of a block; 0: by the size of the problems
+  std::uint64_t slice = 0;                     // sweeps of the first launch; 0: by the size of the batch
+  std::size_t portion = 0;                     // problems that are staged at a time; 0: by their bytes
+  std::shared_ptr<DeviceMemory> samples = {};  // (reads, n) bytes where those of a large model stay, too
 };
 
 /// Of one portion.

@@ -30,4 +30,15 @@ ISINGLASS_KERNEL(exchange, ExchangeArgs, kWarp) {
   ladder.temperatures_of_replicas(t2);
 }
 
+ISINGLASS_KERNEL(unpack_states, UnpackArgs, kUnpackThreads) {
+  const KeptState kept = args.kept[block_index()];
+  std::int8_t* const to = args.to + std::size_t{kept.row} * args.n;
+  for (std::uint32_t i = thread_index(); i < args.n; i += block_size()) {
+    const std::size_t at = args.by_variable ? std::size_t{kept.from / kWarp} * args.n + i
+                                            : std::size_t{kept.from} * ((args.n + kWarp - 1) / kWarp) + i / kWarp;
+    const std::uint32_t bit = args.by_variable ? kept.from % kWarp : i % kWarp;
+    to[i] = static_cast<std::int8_t>(args.words[at] >> bit & 1);
+  }
+}
+
 }  // namespace isinglass::cuda

@@ -29,4 +29,19 @@ struct ExchangeArgs {
 };
 extern const Kernel exchange;
 
+/// A state that becomes bytes of 0 and 1, (n,), in a row of others.
+struct KeptState {
+  std::uint32_t from, row;
+};
+struct UnpackArgs {
+  const KeptState* kept;
+  const std::uint32_t* words;  // bits by variable, one state after another; or a word a variable, 32 states after 32
+  std::int8_t* to;
+  std::uint32_t n;
+  bool by_variable;
+};
+/// A block a state.
+extern const Kernel unpack_states;
+inline constexpr unsigned kUnpackThreads = 256;
+
 }  // namespace isinglass::cuda

@@ -100,6 +100,8 @@ class SparseForm {
                   args);
   }
 
+  static constexpr bool kByVariable = true;
+  const std::uint32_t* words() const { return batch_.device(states_); }
   const ReplicaRecord* records() const { return batch_.device(records_); }
   const ReplicaRecord& record(std::size_t replica) const { return batch_.host(records_)[replica]; }
   void state(std::size_t replica, std::uint8_t* out) const {

@@ -440,3 +440,45 @@ def test_emulated_evidence_is_built_where_embeddings_lie(emulated: ModuleType, g
     assert found.to_qubo().qubo == wanted.to_qubo().qubo
     solved = ig.solve(found, "swap", "cuda", seed=3)
     assert solved.selection.tolist() == ig.solve(wanted, "swap", "cpu", seed=3).selection.tolist()
+
+
+# --- on a device itself ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cupy() -> Any:
+    if not (state := cuda.availability()).available:
+        pytest.skip(f"no CUDA device: {state.reason}")
+    return pytest.importorskip("cupy")
+
+
+def test_cupy_arrays_on_a_device(cupy: Any) -> None:
+    """From embeddings to a QUBO and back, in a stream of the caller's, without the host."""
+    rows = random_rows(2000, 64)
+    with cupy.cuda.Stream(non_blocking=True):
+        there = cupy.asarray(rows) * cupy.float32(1)  # still under way when it is taken
+        similar = cupy.asarray(cosines(there, there, on_device=True))
+        Q = cupy.rint(1000 * similar).astype(cupy.int32)
+        Q -= cupy.diag(cupy.full(2000, 20_000, dtype=cupy.int32))
+        found = ig.solve(ig.Qubo(Q), "anneal", "cuda", seed=1, num_reads=8, num_sweeps=50, keep_on_device=True)
+    wanted = np.rint(1000 * np.asarray(cosines(rows, rows))).astype(np.int32) - 20_000 * np.eye(2000, dtype=np.int32)
+    expected = ig.solve(ig.Qubo(wanted), "anneal", "cpu", seed=1, num_reads=8, num_sweeps=50)
+    np.testing.assert_array_equal(found.energies, expected.energies)
+    for taken in (cupy.asarray(found.device_samples), cupy.from_dlpack(found.device_samples)):
+        np.testing.assert_array_equal(taken.get(), expected.samples)
+
+
+def test_cupy_embeddings_make_evidence(cupy: Any) -> None:
+    wanted, found = evidence(), evidence(cupy.asarray)
+    for name in ("relevance", "support", "redundancy"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+
+
+def test_torch_tensors_on_a_device() -> None:
+    if not (state := cuda.availability()).available:
+        pytest.skip(f"no CUDA device: {state.reason}")
+    torch = pytest.importorskip("torch")
+    rows, others = random_rows(300, 32), random_rows(20, 32, 1)
+    found = cosines(torch.from_numpy(rows).cuda(), torch.from_numpy(others).cuda(), on_device=True)
+    for taken in (torch.from_dlpack(found), torch.as_tensor(found, device="cuda")):
+        np.testing.assert_array_equal(taken.cpu().numpy(), cosines(rows, others))

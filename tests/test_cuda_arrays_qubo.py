@@ -210,3 +210,60 @@ def test_emulated_model_in_any_order(emulated: ModuleType, order: int) -> None:
     emulated.order_threads(order)
     emulated.fill_memory(17 * order)
     assert same(ig.solve(Qubo(ByInterface(Q)), "anneal", "cuda", seed=2, num_reads=2, num_sweeps=4), wanted)
+
+
+# --- reads that stay -------------------------------------------------------------------------------------------------
+
+KEPT: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name.split()[0], options) for name, options in SEARCHES.items()},
+    "distinct": ("anneal", {"num_reads": 9, "num_sweeps": 2, "num_solutions": 2}),
+    "quenched from given": ("anneal", {"num_sweeps": 0, "initial_states": np.eye(4, 270, dtype=np.int8)}),
+}
+
+
+@pytest.mark.parametrize("search", KEPT)
+@pytest.mark.parametrize("density", [1.0, 0.02], ids=["dense", "sparse"])
+def test_emulated_reads_stay_on_the_device(emulated: ModuleType, search: str, density: float) -> None:
+    method, options = KEPT[search]
+    Q = matrix(270, np.int16, 300) * (np.random.default_rng(3).random((270, 270)) < density)
+    plain = ig.solve(Qubo(Q), method, "cuda", seed=5, **options)
+    found = ig.solve(Qubo(Q), method, "cuda", seed=5, keep_on_device=True, **options)
+    assert same(found, plain)
+    assert plain.device_samples is None
+    kept = found.device_samples
+    assert isinstance(kept, DeviceArray)
+    assert (kept.dtype, kept.device) == (np.int8, 0)
+    everything = ig.solve(Qubo(Q), method, "cpu", seed=5, **{**options, "num_solutions": None})
+    np.testing.assert_array_equal(kept.to_host(), everything.samples)
+    # And into the next model, without the host.
+    assert kept.__cuda_array_interface__["shape"] == everything.samples.shape
+    assert pickle.loads(pickle.dumps(found)).device_samples is None
+
+
+def test_emulated_reads_of_a_batch_stay(emulated: ModuleType) -> None:
+    Q, other = matrix(260, np.int8, 30), matrix(300, np.int8, 30, seed=1)
+    found = ig.solve_many(
+        [Qubo(ByInterface(Q)), Qubo(other)], "temper", "cuda", seed=1, num_reads=2, num_sweeps=3, keep_on_device=True
+    )
+    for result in found:
+        np.testing.assert_array_equal(result.device_samples.to_host(), result.samples)
+
+
+def test_emulated_keeping_is_refused_where_nothing_is_kept(emulated: ModuleType) -> None:
+    small, large = Qubo(matrix(256, np.int8, 9)), Qubo(matrix(257, np.int8, 9))
+    for method in ("anneal", "temper", "tabu"):
+        with pytest.raises(BackendError, match=f"'keep_on_device' of method '{method}' up to 256 variables"):
+            ig.solve_many([large, small], method, "cuda", keep_on_device=True)
+        for backend in ("cpu", "numpy"):
+            with pytest.raises(BackendError, match=f"backend '{backend}' cannot honour option 'keep_on_device'"):
+                ig.solve(small, "anneal", backend, keep_on_device=True)
+    assert ig.solve(small, "anneal", "cpu", keep_on_device=False, num_reads=1, num_sweeps=1).device_samples is None
+    with pytest.raises(TypeError, match="keep_on_device"):
+        ig.solve(small, "memetic", "cuda", keep_on_device=True)
+    before = emulated.devices().memory
+    emulated.devices().memory = 1 << 16
+    try:
+        with pytest.raises(MemoryError, match="needs 257000 bytes"):
+            ig.solve(large, "anneal", "cuda", num_reads=1000, keep_on_device=True)
+    finally:
+        emulated.devices().memory = before

@@ -171,6 +171,7 @@ _DEVICE = Option(
     count(0),
     "CUDA device by its number, for the back end cuda alone; None: where its arrays lie, or the first",
 )
+_KEEP = Option("keep_on_device", False, flag, "leave the reads of a large model on the device too: device_samples")
 _EFFORT = Option(
     "effort", "normal", choice("normal", "high"), "'high': also one run from each first item (.6174), then exchanges"
 )
@@ -248,6 +249,7 @@ register(
             Option("trace", False, flag, "record the lowest energy of any read by sweep"),
             _LAYOUT,
             _DEVICE,
+            _KEEP,
         ),
     )
 )
@@ -262,6 +264,7 @@ register(
             Option("beta_range", None, beta_range, "ends of the ladder, 1/T in units of 1/energy; None: by a probe"),
             _LAYOUT,
             _DEVICE,
+            _KEEP,
         ),
     )
 )
@@ -305,6 +308,7 @@ register(
             Option("trace", False, flag, "record the lowest energy so far by generation of 64 reads"),
             _LAYOUT,
             _DEVICE,
+            _KEEP,
         ),
     )
 )

@@ -102,6 +102,9 @@ class Result:
         What the selection costs, in the unit of the budget.
     sample, samples, energies : ndarray
         QUBO: the best assignment (n,), all reads (num_reads, n) in read order, their energies (num_reads,).
+    device_samples : DeviceArray of int8
+        `samples` of a large model in read order on the CUDA device that found them, where `keep_on_device` was asked
+        for. It stays in its process.
     decoded : DecodedEvidence
         What `sample` says, where an evidence problem was solved as a QUBO; None elsewhere.
     certificate : Certificate
@@ -123,6 +126,7 @@ class Result:
     sample: NDArray[Any] | None = None
     samples: NDArray[Any] | None = None
     energies: NDArray[np.float64] | None = None
+    device_samples: Any = None
     decoded: Any = None
     trace: Any = None
     certificate: Certificate

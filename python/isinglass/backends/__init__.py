@@ -189,7 +189,7 @@ def _resolve(problem_type: type, size: int, method: str, name: str, options: Map
     plan = _plan(problem_type, method, name, chosen_by)
     _check_foreign(name, method, options)
     for option in getattr(load(name), "REFUSES", ()):
-        if options.get(option) not in (None, "auto"):
+        if (value := options.get(option)) not in (None, "auto") and value is not False:
             raise BackendError(f"backend {name!r} cannot honour option {option!r} of method {method!r}")
     if options:
         complete = methods.find(problem_type, method).complete(options)

@@ -8,6 +8,8 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from isinglass.backends import (
     Availability,
     BackendError,
@@ -106,3 +108,32 @@ def by_size(
         walked = together(lambda column: [column[index] for index in small])
         found = dict(zip(small, walked, strict=True))
     return [found[index] if index in found else alone(index) for index in range(len(problems))]
+
+
+class Kept:
+    """Reads of large models that stay on the device, too, where `keep_on_device` asks for it."""
+
+    def __init__(self, plan: Plan, placement: Any, problems: Iterable[Qubo]) -> None:
+        self._asked, self._placement = plan.options["keep_on_device"], placement
+        self._memory: dict[int, Any] = {}
+        most = native().most_small
+        if self._asked and any(len(problem) <= most for problem in problems):
+            raise BackendError(
+                f"backend 'cuda' cannot honour option 'keep_on_device' of method {plan.method!r} up to {most} variables"
+            )
+
+    def placement(self, index: int, problem: Qubo, num_reads: int) -> Any:
+        """Where a problem is solved: with room for its reads."""
+        if not self._asked:
+            return self._placement
+        own = native().Placement(self._placement.device, **CUT)
+        own.samples = self._memory[index] = native().DeviceMemory(own.device, num_reads * len(problem))
+        return own
+
+    def hand_over(self, results: list[Result]) -> list[Result]:
+        """Results with what stayed: the reads that were walked before a target or a stop."""
+        for index, memory in self._memory.items():
+            fields = results[index].__dict__
+            shape = fields["_walked"].samples.shape
+            fields["device_samples"] = DeviceArray(memory, memory.pointer, shape, np.dtype(np.int8))
+        return results

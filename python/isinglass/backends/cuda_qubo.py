@@ -21,6 +21,7 @@ from isinglass.result import Result
 
 def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
     native, placement, where = cuda.placed(plan, problems)
+    kept = cuda.Kept(plan, placement, problems)
 
     def walk(batch: AnnealBatch) -> Any:
         schedule, options = batch.schedule, batch.options
@@ -29,7 +30,7 @@ def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
             raise BackendError(
                 f"backend 'cuda' cannot honour option 'trace' of method 'anneal' beyond {native.most_small} variables"
             )
-        limits = (batch.request.time_limit, batch.request.progress, placement)
+        limits = (batch.request.time_limit, batch.request.progress)
         return cuda.by_size(
             problems,
             native.most_small,
@@ -43,6 +44,7 @@ def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
                 options["target_energy"],
                 options["trace"],
                 *limits,
+                placement,
             ),
             lambda index: native.anneal_large(
                 batch.cores[index],
@@ -53,10 +55,11 @@ def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
                 batch.states[index],
                 options["target_energy"],
                 *limits,
+                kept.placement(index, problems[index], batch.num_reads[index]),
             ),
         )
 
-    return anneal_batch(problems, plan, requests, walk, where)
+    return kept.hand_over(anneal_batch(problems, plan, requests, walk, where))
 
 
 def _temper_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:
@@ -69,21 +72,31 @@ def _temper_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
     images = [image_of(problem, options["bits"], there=True) for problem in problems]
     cores, seeds = [image.core for image in images], [request.drawn_seed() for request in requests]
     ends, threads = ladder_ends(options), first.threads or available_cores()
-    asked = (options["target_energy"], first.time_limit, first.progress, placement)
+    kept = cuda.Kept(plan, placement, problems)
+    asked = (options["target_energy"], first.time_limit, first.progress)
     found = cuda.by_size(
         problems,
         native.most_small,
         lambda pick: native.temper_many(
-            pick(cores), pick(num_reads), num_sweeps, ends, pick(seeds), threads, pick(states), *asked
+            pick(cores), pick(num_reads), num_sweeps, ends, pick(seeds), threads, pick(states), *asked, placement
         ),
         lambda index: native.temper_large(
-            cores[index], num_reads[index], num_sweeps, ends, seeds[index], threads, states[index], *asked
+            cores[index],
+            num_reads[index],
+            num_sweeps,
+            ends,
+            seeds[index],
+            threads,
+            states[index],
+            *asked,
+            kept.placement(index, problems[index], num_reads[index]),
         ),
     )
-    return [
+    results = [
         walked_result(problem, walked, image, plan, ladder_settings(seed, reads, num_sweeps), where=where)
         for problem, walked, image, seed, reads in zip(problems, found, images, seeds, num_reads, strict=True)
     ]
+    return kept.hand_over(results)
 
 
 BATCH_RUNNERS: dict[tuple[type, str], Any] = {(Qubo, "anneal"): _anneal_many, (Qubo, "temper"): _temper_many}

@@ -49,7 +49,8 @@ def _tabu_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]
     patience = [patience_of(problem, options) for problem in problems]
     max_moves = MOST_MOVES if options["max_moves"] is None else options["max_moves"]
     threads = first.threads or available_cores()
-    asked = (options["target_energy"], options["trace"], *_limits(problems, plan, first), placement)
+    kept = cuda.Kept(plan, placement, problems)
+    asked = (options["target_energy"], options["trace"], *_limits(problems, plan, first))
     found = cuda.by_size(
         problems,
         native.most_small,
@@ -63,6 +64,7 @@ def _tabu_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]
             threads,
             pick(states),
             *asked,
+            placement,
         ),
         lambda index: native.tabu_large(
             cores[index],
@@ -74,14 +76,16 @@ def _tabu_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]
             threads,
             states[index],
             *asked,
+            kept.placement(index, problems[index], num_reads[index]),
         ),
     )
-    return [
+    results = [
         walked_result(problem, walked, image, plan, {"seed": seed, "num_reads": reads, "patience": moves}, where=where)
         for problem, walked, image, seed, reads, moves in zip(
             problems, found, images, seeds, num_reads, patience, strict=True
         )
     ]
+    return kept.hand_over(results)
 
 
 def _memetic_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]) -> list[Result]:

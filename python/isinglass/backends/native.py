@@ -256,7 +256,7 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
     return PackingBatch(problems, batch, plan, first)
 
 
-REFUSES = ("device",)
+REFUSES = ("device", "keep_on_device")
 RUNNERS: dict[tuple[type, str], Any] = {
     **native_qubo.RUNNERS,
     **native_exact.RUNNERS,

@@ -226,7 +226,7 @@ def _unlimited(run: Callable[[Any, Plan, Request], Result]) -> Callable[[Any, Pl
     return checked
 
 
-REFUSES = ("device",)
+REFUSES = ("device", "keep_on_device")
 RUNNERS: dict[tuple[type, str], Any] = {
     key: _unlimited(run)
     for key, run in {
