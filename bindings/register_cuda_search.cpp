@@ -33,7 +33,7 @@ std::string small_layout(const Qubo& qubo) { return "warps" + std::to_string(8 *
 bool is_sparse(const Qubo& qubo) {
   constexpr double kSparse = 0.1;
   if (qubo.elsewhere() != nullptr) return false;
-  return qubo.density() <= kSparse || qubo.size() > cuda::kMostLarge;
+  return qubo.density() <= kSparse || qubo.size() > cuda::most_large(qubo);
 }
 
 }  // namespace

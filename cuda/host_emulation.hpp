@@ -145,6 +145,19 @@ ISINGLASS_DEVICE std::int32_t dot2(std::uint32_t row, std::uint32_t factors, std
   return sum;
 }
 
+ISINGLASS_DEVICE std::uint32_t halves_of_bytes(std::uint32_t word, bool upper) {
+  if (upper) word >>= 16;
+  const auto low = static_cast<std::uint16_t>(static_cast<std::int8_t>(word));
+  const auto high = static_cast<std::uint16_t>(static_cast<std::int8_t>(word >> 8));
+  return static_cast<std::uint32_t>(high) << 16 | low;
+}
+ISINGLASS_DEVICE std::uint32_t add_halves(std::uint32_t a, std::uint32_t b) {
+  return ((a & 0xffff0000U) + (b & 0xffff0000U)) | ((a + b) & 0xffffU);
+}
+ISINGLASS_DEVICE std::uint32_t subtract_halves(std::uint32_t a, std::uint32_t b) {
+  return ((a & 0xffff0000U) - (b & 0xffff0000U)) | ((a - b) & 0xffffU);
+}
+
 ISINGLASS_DEVICE float fused_multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
 }  // namespace isinglass::cuda

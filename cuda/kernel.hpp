@@ -93,6 +93,15 @@ ISINGLASS_DEVICE std::int32_t dot2(std::uint32_t row, std::uint32_t factors, std
   return __dp2a_lo(static_cast<int>(row), static_cast<int>(factors), sum);
 }
 
+/// The lower (upper) two bytes of a word as two halves, all signed; and sums of halves, none of which leaves 16 bits.
+ISINGLASS_DEVICE std::uint32_t halves_of_bytes(std::uint32_t word, bool upper) {
+  std::uint32_t halves;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(halves) : "r"(word), "r"(upper ? 0xb3a2U : 0x9180U));  // 8: the sign of a byte
+  return halves;
+}
+ISINGLASS_DEVICE std::uint32_t add_halves(std::uint32_t a, std::uint32_t b) { return __vadd2(a, b); }
+ISINGLASS_DEVICE std::uint32_t subtract_halves(std::uint32_t a, std::uint32_t b) { return __vsub2(a, b); }
+
 /// a * b + c, rounded once: where one rounding is part of the definition (elsewhere contraction is off).
 ISINGLASS_DEVICE float fused_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 

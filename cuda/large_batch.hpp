@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,9 @@
 #include "runtime.hpp"
 
 namespace isinglass::cuda {
+
+/// Whether 16 bits hold every field, whatever the state.
+inline bool is_narrow(const Qubo& qubo) { return qubo.worst_field() < std::numeric_limits<std::int16_t>::max(); }
 
 /// Its rows and biases, and the kernels for them.
 class LargeRows {
@@ -50,9 +54,11 @@ class LargeRows {
 
   std::size_t size() const { return qubo_.size(); }
 
-  /// Of three kernels, by the width of a coupling.
-  const Kernel& pick(const Kernel& of8, const Kernel& of16, const Kernel& of32) const {
-    return bytes_ == 1 ? of8 : bytes_ == 2 ? of16 : of32;
+  bool narrow() const { return is_narrow(qubo_); }
+
+  const Kernel& pick(const LargeKernels& kernels) const {
+    if (narrow()) return bytes_ == 1 ? kernels.of8_16 : kernels.of16_16;
+    return bytes_ == 1 ? kernels.of8_32 : bytes_ == 2 ? kernels.of16_32 : kernels.of32_32;
   }
 
   /// Threads of a replica: a warp goes over 2048 variables in the time that a row takes to arrive.
@@ -90,7 +96,7 @@ class LargeReplicas {
         states_(batch.output<std::uint32_t>(replicas_.size() * words_)),
         records_(batch.output<ReplicaRecord>(replicas_.size())),
         bests_(batch.scratch<std::uint32_t>(replicas_.size() * words_)),
-        fields_(batch.scratch<std::int32_t>(replicas_.size() * field_count(rows.size()))) {}
+        fields_(batch.scratch<std::byte>(replicas_.size() * field_bytes(rows.size(), rows.narrow()))) {}
 
   void fill() const {
     std::ranges::copy(replicas_, batch_.host(replica_array_).begin());
@@ -117,9 +123,9 @@ class LargeReplicas {
                               slice.begins,
                               slice.keep_best,
                               slice.finish};
-    batch_.launch(slice.moves == nullptr ? rows_.pick(large_sweep_8, large_sweep_16, large_sweep_32)
-                                         : rows_.pick(large_probe_8, large_probe_16, large_probe_32),
-                  {static_cast<unsigned>(replicas_.size()), rows_.threads(), sweep_bytes(rows_.size())}, args);
+    batch_.launch(rows_.pick(slice.moves == nullptr ? large_sweep_kernels : large_probe_kernels),
+                  {static_cast<unsigned>(replicas_.size()), rows_.threads(), sweep_bytes(rows_.size(), rows_.narrow())},
+                  args);
   }
 
   const std::uint32_t* words() const { return batch_.device(states_); }
@@ -139,7 +145,7 @@ class LargeReplicas {
   Array<std::uint32_t> given_, states_;
   Array<ReplicaRecord> records_;
   Array<std::uint32_t> bests_;
-  Array<std::int32_t> fields_;
+  Array<std::byte> fields_;
 };
 
 }  // namespace isinglass::cuda

@@ -7,14 +7,14 @@ namespace {
 
 /// Every warp of the block decides by itself, from the same numbers, so that nothing has to be told; each changes the
 /// fields of its own chunks. Barriers stand only where a word of variables has flips.
-template <class Row, bool kCounts>
+template <class Row, class Field, bool kCounts>
 class LargeSweeper {
  public:
   ISINGLASS_DEVICE explicit LargeSweeper(const LargeSweepArgs& args)
       : args_(args),
         sum_(shared_arena<std::int64_t>()),
-        fields_(args.model, shared_arena<std::int32_t>(16)),
-        state_(shared_arena<std::uint32_t>(16 + sizeof(std::int32_t) * field_count(args.model.n))),
+        fields_(args.model, shared_arena<Field>(16)),
+        state_(shared_arena<std::uint32_t>(16 + field_bytes(args.model.n, sizeof(Field) == 2))),
         words_((args.model.n + 31) / 32),
         replica_(block_index()),
         own_(args.replicas[replica_]),
@@ -22,7 +22,7 @@ class LargeSweeper {
 
   ISINGLASS_DEVICE void run() {
     std::uint32_t* const states = args_.states + std::size_t{replica_} * words_;
-    std::int32_t* const fields = args_.fields + replica_ * field_count(args_.model.n);
+    std::byte* const fields = args_.fields + replica_ * field_bytes(args_.model.n, sizeof(Field) == 2);
     ReplicaRecord& record = args_.records[replica_];
     if (args_.begins && args_.given == nullptr) {
       draw();
@@ -154,7 +154,7 @@ class LargeSweeper {
 
   const LargeSweepArgs& args_;
   std::int64_t* sum_;
-  LargeFields<Row> fields_;
+  LargeFields<Row, Field> fields_;
   std::uint32_t* state_;
   std::uint32_t words_, replica_;
   LargeReplica own_;
@@ -164,19 +164,30 @@ class LargeSweeper {
   Moves moves_;  // of this sweep
 };
 
-template <class Row, bool kCounts = false>
+template <class Row, class Field, bool kCounts>
 ISINGLASS_DEVICE void sweep_replica(const LargeSweepArgs& args) {
   if (args.over != nullptr && args.over[block_index() / kReplicasOfRead] != 0) return;
-  LargeSweeper<Row, kCounts>(args).run();
+  LargeSweeper<Row, Field, kCounts>(args).run();
 }
 
 }  // namespace
 
-ISINGLASS_KERNEL(large_sweep_8, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int8_t>(args); }
-ISINGLASS_KERNEL(large_sweep_16, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int16_t>(args); }
-ISINGLASS_KERNEL(large_sweep_32, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int32_t>(args); }
-ISINGLASS_KERNEL(large_probe_8, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int8_t, true>(args); }
-ISINGLASS_KERNEL(large_probe_16, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int16_t, true>(args); }
-ISINGLASS_KERNEL(large_probe_32, LargeSweepArgs, kLargeThreads) { sweep_replica<std::int32_t, true>(args); }
+#define ISINGLASS_LARGE(row, field)                                              \
+  ISINGLASS_KERNEL(large_sweep_##row##_##field, LargeSweepArgs, kLargeThreads) { \
+    sweep_replica<std::int##row##_t, std::int##field##_t, false>(args);          \
+  }                                                                              \
+  ISINGLASS_KERNEL(large_probe_##row##_##field, LargeSweepArgs, kLargeThreads) { \
+    sweep_replica<std::int##row##_t, std::int##field##_t, true>(args);           \
+  }
+ISINGLASS_LARGE(8, 16)
+ISINGLASS_LARGE(16, 16)
+ISINGLASS_LARGE(8, 32)
+ISINGLASS_LARGE(16, 32)
+ISINGLASS_LARGE(32, 32)
+
+const LargeKernels large_sweep_kernels{large_sweep_8_16, large_sweep_16_16, large_sweep_8_32, large_sweep_16_32,
+                                       large_sweep_32_32};
+const LargeKernels large_probe_kernels{large_probe_8_16, large_probe_16_16, large_probe_8_32, large_probe_16_32,
+                                       large_probe_32_32};
 
 }  // namespace isinglass::cuda

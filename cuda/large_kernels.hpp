@@ -28,7 +28,7 @@ struct LargeSweepArgs {
   std::uint32_t* states;       // words by replica: where they stand, and end
   const std::uint32_t* given;  // where they begin; nullptr: at random
   std::uint32_t* bests;
-  std::int32_t* fields;       // field_count(n) by replica
+  std::byte* fields;          // field_bytes by replica
   const float* t2;            // from a replica's first_t2 on, or
   const float* t2_each;       // one a replica, for the one sweep of this launch
   const std::uint32_t* over;  // by kReplicasOfRead replicas: 1 where they have ended; nullptr: none has
@@ -41,16 +41,21 @@ struct LargeSweepArgs {
 
 inline constexpr unsigned kLargeThreads = 256;
 
+/// By the bits of a coupling and of a field.
+struct LargeKernels {
+  const Kernel& of8_16;
+  const Kernel& of16_16;
+  const Kernel& of8_32;
+  const Kernel& of16_32;
+  const Kernel& of32_32;
+};
+
 /// Bytes of shared memory that a block of these kernels takes.
-constexpr std::size_t sweep_bytes(std::size_t n) {
-  return 16 + sizeof(std::int32_t) * field_count(n) + sizeof(std::uint32_t) * ((n + 31) / 32);
+constexpr std::size_t sweep_bytes(std::size_t n, bool narrow) {
+  return 16 + field_bytes(n, narrow) + sizeof(std::uint32_t) * ((n + 31) / 32);
 }
 
-extern const Kernel large_sweep_8;  // by the bits of a coupling
-extern const Kernel large_sweep_16;
-extern const Kernel large_sweep_32;
-extern const Kernel large_probe_8;  // the same, and moves are counted
-extern const Kernel large_probe_16;
-extern const Kernel large_probe_32;
+extern const LargeKernels large_sweep_kernels;
+extern const LargeKernels large_probe_kernels;  // the same, and moves are counted
 
 }  // namespace isinglass::cuda

@@ -161,8 +161,8 @@ class LargeMemetic {
     const auto progress = batch.output<TabuProgress>(count);
     const auto bests = batch.output<std::uint32_t>(count * words_);
     const auto states = batch.scratch<std::uint32_t>(count * words_);
-    const auto holds = batch.scratch<std::uint32_t>(count * kChunk * rows_.device().chunks());
-    const auto fields = batch.scratch<std::int32_t>(count * field_count(n_));
+    const auto holds = batch.scratch<std::uint32_t>(count * field_count(n_));
+    const auto fields = batch.scratch<std::byte>(count * field_bytes(n_, rows_.narrow()));
     batch.allocate();
     const LargeTabuArgs args{rows_.device(),
                              {plan_.patience(), kNoLimit, plan_.target(), options_.tenure.low, options_.tenure.spread},
@@ -207,8 +207,8 @@ class LargeMemetic {
       });
       if (std::ranges::count(searching, 1) == 0) break;
       batch.upload();
-      batch.launch(rows_.pick(large_tabu_8, large_tabu_16, large_tabu_32),
-                   {static_cast<unsigned>(count), threads, large_tabu_bytes(n_)}, args);
+      batch.launch(rows_.pick(large_tabu_kernels),
+                   {static_cast<unsigned>(count), threads, large_tabu_bytes(n_, rows_.narrow())}, args);
       batch.download();
       batch.wait();
     }

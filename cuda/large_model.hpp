@@ -13,7 +13,6 @@ struct LargeModel {
   std::uint32_t n;
   std::uint32_t stride;  // entries of a row, a multiple of kChunk
 
-  std::uint32_t chunks() const { return (n + 15) / 16; }
   std::uint32_t words() const { return (n + 31) / 32; }
 };
 
@@ -23,5 +22,7 @@ inline constexpr std::uint32_t kGroup = 32 * kChunk;
 
 /// Numbers that one replica's fields take.
 constexpr std::size_t field_count(std::size_t n) { return (n + kGroup - 1) / kGroup * kGroup; }
+/// Bytes of them, for fields of 32 or (narrow) 16 bits.
+constexpr std::size_t field_bytes(std::size_t n, bool narrow) { return (narrow ? 2 : 4) * field_count(n); }
 
 }  // namespace isinglass::cuda

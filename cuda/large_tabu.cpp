@@ -25,7 +25,6 @@ class Search {
         words_(words_of(n_)),
         first_(first),
         count_(count),
-        chunks_((n_ + kChunk - 1) / kChunk),
         batch_(placement.device),
         rows_(batch_, qubo),
         tasks_(batch_.in_out<LargeTabuTask>(count)),
@@ -33,8 +32,8 @@ class Search {
         progress_(batch_.output<TabuProgress>(count)),
         bests_(batch_.output<std::uint32_t>(count * words_)),
         states_(batch_.scratch<std::uint32_t>(count * words_)),
-        holds_(batch_.scratch<std::uint32_t>(count * kChunk * chunks_)),
-        fields_(batch_.scratch<std::int32_t>(count * field_count(n_))) {
+        holds_(batch_.scratch<std::uint32_t>(count * field_count(n_))),
+        fields_(batch_.scratch<std::byte>(count * field_bytes(n_, rows_.narrow()))) {
     batch_.allocate();
     rows_.fill();
     for (std::size_t r = 0; options.initial_states != nullptr && r < count; ++r) {
@@ -61,8 +60,8 @@ class Search {
                        0};
     until_done(first_moves_, control, [&](std::uint64_t moves) {
       args.moves = static_cast<std::uint32_t>(std::min(moves, kMostMoves));
-      batch_.launch(rows_.pick(large_tabu_8, large_tabu_16, large_tabu_32),
-                    {static_cast<unsigned>(count_), tabu_threads(n_), large_tabu_bytes(n_)}, args);
+      batch_.launch(rows_.pick(large_tabu_kernels),
+                    {static_cast<unsigned>(count_), tabu_threads(n_), large_tabu_bytes(n_, rows_.narrow())}, args);
       batch_.download();
       batch_.wait();
       const auto done = std::ranges::count(batch_.host(tasks_), TabuTurn::rests, &LargeTabuTask::turn);
@@ -81,14 +80,14 @@ class Search {
   const Qubo& qubo_;
   const TabuOptions& options_;
   std::uint64_t first_moves_;
-  std::size_t n_, words_, first_, count_, chunks_;
+  std::size_t n_, words_, first_, count_;
   Batch batch_;
   LargeRows rows_;
   Array<LargeTabuTask> tasks_;
   Array<std::uint32_t> given_;
   Array<TabuProgress> progress_;
   Array<std::uint32_t> bests_, states_, holds_;
-  Array<std::int32_t> fields_;
+  Array<std::byte> fields_;
 };
 
 bool reached(const TabuOptions& options, const Reads& reads) {

@@ -14,7 +14,7 @@ struct Claim {
 
 /// The moves of cpp/src/kernels/tabu_kernels.cpp. A thread alone touches what belongs to its chunks; one barrier a
 /// move, for the claims of the warps.
-template <class Row>
+template <class Row, class Field>
 class LargeTabu {
  public:
   ISINGLASS_DEVICE explicit LargeTabu(const LargeTabuArgs& args)
@@ -24,9 +24,9 @@ class LargeTabu {
         words_((n_ + 31) / 32),
         sum_(shared_arena<std::int64_t>()),
         claims_(shared_arena<Claim>(16)),
-        fields_(args.model, shared_arena<std::int32_t>(kFields)),
-        release_(shared_arena<std::uint32_t>(kFields + sizeof(std::int32_t) * field_count(n_))),
-        bits_(reinterpret_cast<std::uint16_t*>(release_ + kChunk * chunks_)),
+        fields_(args.model, shared_arena<Field>(kFields)),
+        release_(shared_arena<std::uint32_t>(kFields + field_bytes(n_, kNarrow))),
+        bits_(reinterpret_cast<std::uint16_t*>(release_ + field_count(n_))),
         best_(bits_ + (chunks_ + 7) / 8 * 8) {}
 
   ISINGLASS_DEVICE void run() {
@@ -35,7 +35,7 @@ class LargeTabu {
     if (task.turn == TabuTurn::rests) return;
     const bool begins = task.turn != TabuTurn::goes_on;
     const SweepKey tenures = sweep_key(read_key(args_.seed ^ stream::tenure, task.number), task.generation);
-    std::uint32_t* const holds = args_.holds + search * kChunk * chunks_;
+    std::uint32_t* const holds = args_.holds + search * field_count(n_);
     at_ = begins ? TabuProgress{} : args_.progress[search];
     take(task, begins, holds);
     sync_block();
@@ -69,15 +69,18 @@ class LargeTabu {
     for_own([&](std::uint32_t c) {
       reinterpret_cast<std::uint16_t*>(args_.states + search * words_)[c] = bits_[c];
       reinterpret_cast<std::uint16_t*>(args_.bests + search * words_)[c] = best_[c];
-      for (std::uint32_t k = 0; k < kChunk; ++k) {
-        const std::uint32_t release = release_[kChunk * c + k];
-        holds[kChunk * c + k] = release > now ? release - now : 0;
+      ISINGLASS_UNROLL
+      for (std::uint32_t sub = 0; sub < Releases::kFours; ++sub) {
+        FourWords four = *Releases::four(release_, c, sub);
+        ISINGLASS_UNROLL
+        for (std::uint32_t r = 0; r < 4; ++r) four.at[r] = four.at[r] > now ? four.at[r] - now : 0;
+        *Releases::four(holds, c, sub) = four;
       }
     });
     if (thread_index() == 0 && chunks_ % 2 != 0) {
       reinterpret_cast<std::uint16_t*>(args_.bests + search * words_)[chunks_] = 0;
     }
-    fields_.store(args_.fields + search * field_count(n_));
+    fields_.store(args_.fields + search * field_bytes(n_, kNarrow));
     if (thread_index() == 0) {
       args_.progress[search] = at_;
       args_.tasks[search].turn = ended || at_.moves >= args_.rules.max_moves ? TabuTurn::rests : TabuTurn::goes_on;
@@ -85,6 +88,8 @@ class LargeTabu {
   }
 
  private:
+  using Releases = ChunkLayout<std::uint32_t>;
+  static constexpr bool kNarrow = sizeof(Field) == 2;
   static constexpr std::size_t kFields = 16 + 2 * kWarp * sizeof(Claim);
 
   template <class Visit>
@@ -94,7 +99,7 @@ class LargeTabu {
 
   /// Own fields, bits and holds as the last launch left them; the start state, of a search that begins, as the best
   /// one.
-  ISINGLASS_DEVICE void take(const LargeTabuTask& task, bool begins, const std::uint32_t* holds) const {
+  ISINGLASS_DEVICE void take(const LargeTabuTask& task, bool begins, std::uint32_t* holds) const {
     const std::size_t search = block_index();
     const bool first = task.turn == TabuTurn::first;
     const auto halves = [&](const std::uint32_t* words) {
@@ -104,7 +109,7 @@ class LargeTabu {
     if (first) {
       fields_.clear();
     } else {
-      fields_.load(args_.fields + search * field_count(n_));
+      fields_.load(args_.fields + search * field_bytes(n_, kNarrow));
     }
     for_own([&](std::uint32_t c) {
       bits_[c] = first ? 0 : halves(args_.states)[c];
@@ -119,7 +124,10 @@ class LargeTabu {
         }
       }
       best_[c] = static_cast<std::uint16_t>(best);
-      for (std::uint32_t k = 0; k < kChunk; ++k) release_[kChunk * c + k] = begins ? 0 : holds[kChunk * c + k];
+      ISINGLASS_UNROLL
+      for (std::uint32_t sub = 0; sub < Releases::kFours; ++sub) {
+        *Releases::four(release_, c, sub) = begins ? FourWords{} : *Releases::four(holds, c, sub);
+      }
     });
     if (thread_index() == 0) *sum_ = 0;
     // No thread may ever take for a variable what shared memory held before.
@@ -159,12 +167,17 @@ class LargeTabu {
     Claim mine{kNoMove, kNoMove};
     for_own([&](std::uint32_t c) {
       const std::uint32_t bits = bits_[c];
+      const auto fields = fields_.chunk(c);
       ISINGLASS_UNROLL
-      for (std::uint32_t k = 0; k < kChunk; ++k) {
-        const std::uint32_t v = kChunk * c + k;
-        const std::int32_t field = fields_.of(v), cost = bits >> k & 1 ? -field : field;
-        const bool may = v < n_ && (release_[v] <= now || cost < gain);
-        if (may && cost < mine.cost) mine = {cost, static_cast<std::int32_t>(v << 1 | (bits >> k & 1))};
+      for (std::uint32_t sub = 0; sub < Releases::kFours; ++sub) {
+        const FourWords releases = *Releases::four(release_, c, sub);
+        ISINGLASS_UNROLL
+        for (std::uint32_t r = 0; r < 4; ++r) {
+          const std::uint32_t k = 4 * sub + r, v = kChunk * c + k;
+          const std::int32_t cost = bits >> k & 1 ? -fields.at[k] : fields.at[k];
+          const bool may = v < n_ && (releases.at[r] <= now || cost < gain);
+          if (may && cost < mine.cost) mine = {cost, static_cast<std::int32_t>(v << 1 | (bits >> k & 1))};
+        }
       }
     });
     Claim* const claims = claims_ + (now % 2) * kWarp;  // in turn: none is overwritten before all have read it
@@ -186,7 +199,8 @@ class LargeTabu {
     bits_[c] = static_cast<std::uint16_t>(bits_[c] ^ 1U << v % kChunk);
     // One that aspires stays held for as long as it was.
     const auto more = static_cast<std::uint32_t>((static_cast<std::uint64_t>(draw) * args_.rules.spread) >> 32);
-    if (release_[v] <= now) release_[v] = now + 1 + args_.rules.tenure + more;
+    std::uint32_t& release = release_[Releases::of(v)];
+    if (release <= now) release = now + 1 + args_.rules.tenure + more;
   }
 
   ISINGLASS_DEVICE void save() const {
@@ -197,7 +211,7 @@ class LargeTabu {
   std::uint32_t n_, chunks_, words_;
   std::int64_t* sum_;
   Claim* claims_;
-  LargeFields<Row> fields_;
+  LargeFields<Row, Field> fields_;
   std::uint32_t* release_;  // by variable: the move of this launch from which on it is free
   std::uint16_t* bits_;     // by chunk
   std::uint16_t* best_;
@@ -206,8 +220,17 @@ class LargeTabu {
 
 }  // namespace
 
-ISINGLASS_KERNEL(large_tabu_8, LargeTabuArgs, kLargeTabuThreads) { LargeTabu<std::int8_t>(args).run(); }
-ISINGLASS_KERNEL(large_tabu_16, LargeTabuArgs, kLargeTabuThreads) { LargeTabu<std::int16_t>(args).run(); }
-ISINGLASS_KERNEL(large_tabu_32, LargeTabuArgs, kLargeTabuThreads) { LargeTabu<std::int32_t>(args).run(); }
+#define ISINGLASS_LARGE_TABU(row, field)                                           \
+  ISINGLASS_KERNEL(large_tabu_##row##_##field, LargeTabuArgs, kLargeTabuThreads) { \
+    LargeTabu<std::int##row##_t, std::int##field##_t>(args).run();                 \
+  }
+ISINGLASS_LARGE_TABU(8, 16)
+ISINGLASS_LARGE_TABU(16, 16)
+ISINGLASS_LARGE_TABU(8, 32)
+ISINGLASS_LARGE_TABU(16, 32)
+ISINGLASS_LARGE_TABU(32, 32)
+
+const LargeKernels large_tabu_kernels{large_tabu_8_16, large_tabu_16_16, large_tabu_8_32, large_tabu_16_32,
+                                      large_tabu_32_32};
 
 }  // namespace isinglass::cuda

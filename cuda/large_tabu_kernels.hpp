@@ -6,6 +6,7 @@
 
 #include "driver.hpp"
 #include "isinglass/random.hpp"
+#include "large_kernels.hpp"
 #include "large_model.hpp"
 #include "tabu_rules.hpp"
 
@@ -32,8 +33,8 @@ struct LargeTabuArgs {
   TabuProgress* progress;
   std::uint32_t* states;  // words by search
   std::uint32_t* bests;
-  std::uint32_t* holds;  // kChunk * chunks by search: moves for which a variable is still held
-  std::int32_t* fields;  // field_count(n) by search
+  std::uint32_t* holds;  // field_count(n) by search: moves for which a variable is still held
+  std::byte* fields;     // field_bytes by search
   std::uint32_t moves;
 };
 
@@ -46,14 +47,12 @@ constexpr unsigned tabu_threads(std::size_t n) {
 }
 
 /// Bytes of shared memory: fields, releases, bits of chunks twice, claims of warps.
-constexpr std::size_t large_tabu_bytes(std::size_t n) {
+constexpr std::size_t large_tabu_bytes(std::size_t n, bool narrow) {
   const std::size_t chunks = (n + kChunk - 1) / kChunk;
-  return 16 + 2 * 32 * 2 * sizeof(std::int32_t) + sizeof(std::int32_t) * field_count(n) +
-         sizeof(std::uint32_t) * kChunk * chunks + 2 * sizeof(std::uint16_t) * ((chunks + 7) / 8 * 8);
+  return 16 + 2 * 32 * 2 * sizeof(std::int32_t) + field_bytes(n, narrow) + sizeof(std::uint32_t) * field_count(n) +
+         2 * sizeof(std::uint16_t) * ((chunks + 7) / 8 * 8);
 }
 
-extern const Kernel large_tabu_8;
-extern const Kernel large_tabu_16;
-extern const Kernel large_tabu_32;
+extern const LargeKernels large_tabu_kernels;
 
 }  // namespace isinglass::cuda

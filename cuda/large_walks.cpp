@@ -38,6 +38,8 @@ class DenseForm {
 
 }  // namespace
 
+std::size_t most_large(const Qubo& qubo) { return is_narrow(qubo) ? 2 * kMostLarge : kMostLarge; }
+
 Reads large_anneal(const Qubo& qubo, const AnnealOptions& options, const Placement& placement, Control& control) {
   return anneal_one<DenseForm>(qubo, options, placement, control);
 }

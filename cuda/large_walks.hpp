@@ -10,6 +10,8 @@ namespace isinglass::cuda {
 
 /// Variables whose fields fit the shared memory of a block of every supported device.
 inline constexpr std::size_t kMostLarge = 32768;
+/// Those of this model: fields of 16 bits take half of it.
+std::size_t most_large(const Qubo& qubo);
 
 /// What isinglass::anneal finds, bit for bit (without a trace); the layout is of the CPU and says nothing here.
 Reads large_anneal(const Qubo& qubo, const AnnealOptions& options, const Placement& placement, Control& control);

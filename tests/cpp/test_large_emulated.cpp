@@ -1,6 +1,7 @@
 // Kernel logic tests of the kernels for one large model: emulated kernels against the CPU, bit for bit.
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -39,6 +40,20 @@ TEST(emulated_large_anneal_equals_the_cpu) {
       const Model model(n, largest, n > 100 ? 5 : 1);
       check_anneal(model.qubo, anneal_options(static_cast<double>(2 * largest), n > 100 ? 1 : 3, n > 100 ? 3 : 8));
     }
+  }
+}
+
+TEST(emulated_large_searches_of_narrow_rows_and_wide_fields_equal_the_cpu) {
+  for (const auto& [n, largest] : {std::pair<std::size_t, std::int64_t>{1200, 127}, {480, 300}}) {
+    const Model model(n, largest);
+    CHECK(model.qubo.worst_field() > 32767 && model.qubo.largest_coupling() < 301);
+    Control control(kNoLimit), other(kNoLimit);
+    const AnnealOptions options = anneal_options(static_cast<double>(largest), 1, 2);
+    check_equal(large_anneal(model.qubo, options, {.slice = 1}, other), anneal(model.qubo, options, control));
+    TabuOptions moves;
+    moves.patience = moves.max_moves = 20;
+    moves.tenure = default_tenure(n);
+    check_equal(large_tabu(model.qubo, moves, {.slice = 7}, other), tabu(model.qubo, moves, control));
   }
 }
 
