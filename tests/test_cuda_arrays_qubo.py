@@ -249,6 +249,14 @@ def test_emulated_reads_of_a_batch_stay(emulated: ModuleType) -> None:
         np.testing.assert_array_equal(result.device_samples.to_host(), result.samples)
 
 
+def test_emulated_reads_of_an_evidence_problem_stay(emulated: ModuleType) -> None:
+    support = np.random.default_rng(2).integers(0, 3, (30, 40))
+    problem = ig.EvidenceProblem(np.ones(40), support)
+    found = ig.solve(problem, "anneal", "cuda", seed=1, num_reads=2, num_sweeps=3, keep_on_device=True)
+    assert len(problem.to_qubo().variables) > 256
+    np.testing.assert_array_equal(found.device_samples.to_host(), found.samples)
+
+
 def test_emulated_keeping_is_refused_where_nothing_is_kept(emulated: ModuleType) -> None:
     small, large = Qubo(matrix(256, np.int8, 9)), Qubo(matrix(257, np.int8, 9))
     for method in ("anneal", "temper", "tabu"):

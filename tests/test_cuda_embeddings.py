@@ -95,6 +95,14 @@ def test_emulated_arrays_of_a_device_are_read_in_place(
         pickle.dumps(problem)
 
 
+@pytest.mark.parametrize("represented", [None, 300])
+def test_emulated_facility_location_of_an_array_on_the_device(emulated: ModuleType, represented: int | None) -> None:
+    weights = ig.PackingWeights(facility_location=0.7)
+    arrays = pool(1100, 4, represented=represented, weights=weights)
+    there = {**arrays, "embeddings": ByInterface(arrays["embeddings"])}
+    assert_same(ig.solve(ig.PackingProblem(**there), backend="cuda"), ig.solve(ig.PackingProblem(**arrays)))
+
+
 def test_emulated_array_that_is_not_finite(emulated: ModuleType) -> None:
     arrays = pool(40, 3)
     arrays["embeddings"][7, 1] = np.nan

@@ -134,6 +134,6 @@ class Kept:
         """Results with what stayed: the reads that were walked before a target or a stop."""
         for index, memory in self._memory.items():
             fields = results[index].__dict__
-            shape = fields["_walked"].samples.shape
+            shape = (fields["_walked"].energies.size, len(fields["_problem"]))
             fields["device_samples"] = DeviceArray(memory, memory.pointer, shape, np.dtype(np.int8))
         return results

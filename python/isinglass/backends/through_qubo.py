@@ -32,6 +32,7 @@ def through_qubo(search: Callable[[Any, Plan, Request], Result]) -> Callable[[Ev
             sample=found.sample,
             samples=found.samples,
             energies=found.energies,
+            device_samples=found.device_samples,
             decoded=decoded,
             trace=found.trace,
             # Proved of the matrix is not proved of the problem, unless penalties are: the bound stays with the energy.

@@ -339,6 +339,7 @@ class EvidenceProblem:
 
     Notes
     -----
+    Arrays may lie on a CUDA device: they are copied to the host (see `from_embeddings` for what need not be).
     Where every passage costs more than it brings, as when none supports anything, the optimum is the empty selection.
 
     References

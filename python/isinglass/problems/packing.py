@@ -332,6 +332,10 @@ class PackingProblem:
         For any entry out of its range, named by position; for pinned items that exceed the budget or the cap, or are
         not allowed; for a weight named without its array.
 
+    Notes
+    -----
+    Arrays of numbers may lie on a CUDA device: but for `embeddings` they are copied to the host.
+
     References
     ----------
     A. N. Bala, 2026, "A Diagnostic for Budget-Constrained Multi-Hop RAG and When Submodular Evidence Packing Improves
