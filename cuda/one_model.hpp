@@ -26,6 +26,7 @@ struct Start {
   std::size_t count;
   const std::uint8_t* states;  // nullptr: random ones
   std::size_t of_state;        // replicas that begin at the same one
+  unsigned parts = 0;          // as of a Placement
 };
 
 /// Sweeps of one launch.
@@ -97,7 +98,8 @@ Reads anneal_one(const Qubo& qubo, const AnnealOptions& options, const Placement
   walk_generations(qubo, options, kReadsAtOnce, control, reads, [&](std::size_t first, std::size_t count) {
     const std::uint8_t* const given = options.initial_states;
     Batch batch(placement.device);
-    Form form(batch, qubo, {options.seed, first, count, given != nullptr ? given + first * n : nullptr, 1});
+    Form form(batch, qubo,
+              {options.seed, first, count, given != nullptr ? given + first * n : nullptr, 1, placement.parts});
     const auto t2 = batch.input<float>(sweeps);
     batch.allocate();
     form.fill();
@@ -139,7 +141,7 @@ Tempered temper_one(const Qubo& qubo, const TemperOptions& options, const Placem
     Batch batch(placement.device);
     Form form(batch, qubo,
               {options.seed, first * kReplicasOfRead, replicas, given != nullptr ? given + first * n : nullptr,
-               kReplicasOfRead});
+               kReplicasOfRead, placement.parts});
     const auto first_rungs = batch.input<double>(temperatures.size());
     const auto ladders = batch.output<Ladder>(count);
     const auto t2_each = batch.scratch<float>(replicas);

@@ -30,6 +30,7 @@ struct Placement {
   std::uint64_t slice = 0;                     // sweeps of the first launch; 0: by the size of the batch
   std::size_t portion = 0;                     // problems that are staged at a time; 0: by their bytes
   std::shared_ptr<DeviceMemory> samples = {};  // (reads, n) bytes where those of a large model stay, too
+  unsigned parts = 0;                          // blocks that share 32 replicas of a sparse model; 0: by its size
 };
 
 /// Of one portion.

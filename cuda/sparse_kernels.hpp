@@ -41,9 +41,32 @@ struct SparseArgs {
   bool finish;  // the last launch: back to the best state, and down to a local minimum
 };
 
+/// What blocks that share replicas do in one launch; between two launches all have seen what the others did.
+enum class SparseStep : std::uint32_t {
+  draw,    // the states where replicas begin
+  add,     // their energies
+  visit,   // a level of a sweep
+  keep,    // the states that are better than the best ones
+  note,    // that they are; one block
+  settle,  // to the best states, where they are lower
+  lower,   // the energies of those; one block
+  cool     // a level of a sweep that takes only what lowers the energy
+};
+
+/// For few replicas of many variables: `parts` blocks share 32 of them, and a level of variables.
+struct SparseSpreadArgs {
+  SparseArgs all;  // whose flags and counts say nothing here
+  SparseStep step;
+  std::uint32_t parts;
+  std::uint32_t level;   // of `visit` and `cool`
+  std::uint32_t* moved;  // counts warps that had a cold flip
+};
+
 inline constexpr unsigned kSparseThreads = 1024;
+inline constexpr unsigned kSpreadThreads = 256;
 inline constexpr std::size_t kSparseBytes = 32 * 2 * sizeof(std::int64_t) + 16;
 
 extern const Kernel sparse_sweep;
+extern const Kernel sparse_spread;
 
 }  // namespace isinglass::cuda

@@ -58,7 +58,9 @@ class SparseForm {
         given_(batch.input<std::uint32_t>(start.states != nullptr ? blocks_ * n_ : 0)),
         states_(batch.output<std::uint32_t>(blocks_ * n_)),
         records_(batch.output<ReplicaRecord>(start.count)),
-        bests_(batch.scratch<std::uint32_t>(blocks_ * n_)) {}
+        bests_(batch.scratch<std::uint32_t>(blocks_ * n_)),
+        moved_(batch.scratch<std::uint32_t>(1)),
+        parts_(start.parts > 0 ? start.parts : parts_by_size()) {}
 
   void fill() const {
     const SparseRows& rows = qubo_.sparse_rows();
@@ -77,24 +79,28 @@ class SparseForm {
   }
 
   void launch(const SweepSlice& slice) const {
-    const SparseArgs args{{batch_.device(row_start_), batch_.device(couplings_), batch_.device(linear_),
-                           batch_.device(order_), batch_.device(level_start_), static_cast<std::uint32_t>(n_),
-                           static_cast<std::uint32_t>(levels_.start.size() - 1)},
-                          start_.seed,
-                          start_.first,
-                          static_cast<std::uint32_t>(start_.count),
-                          batch_.device(records_),
-                          batch_.device(states_),
-                          start_.states != nullptr ? batch_.device(given_) : nullptr,
-                          batch_.device(bests_),
-                          slice.t2,
-                          slice.t2_each,
-                          slice.over,
-                          slice.first,
-                          slice.count,
-                          slice.begins,
-                          slice.keep_best,
-                          slice.finish};
+    SparseArgs args{{batch_.device(row_start_), batch_.device(couplings_), batch_.device(linear_),
+                     batch_.device(order_), batch_.device(level_start_), static_cast<std::uint32_t>(n_),
+                     static_cast<std::uint32_t>(levels_.start.size() - 1)},
+                    start_.seed,
+                    start_.first,
+                    static_cast<std::uint32_t>(start_.count),
+                    batch_.device(records_),
+                    batch_.device(states_),
+                    start_.states != nullptr ? batch_.device(given_) : nullptr,
+                    batch_.device(bests_),
+                    slice.t2,
+                    slice.t2_each,
+                    slice.over,
+                    slice.first,
+                    slice.count,
+                    slice.begins,
+                    slice.keep_best,
+                    slice.finish};
+    if (parts_ > 1) {
+      launch_spread(args);
+      return;
+    }
     const std::size_t warps = std::clamp<std::size_t>(levels_.widest(), 1, kSparseThreads / 32);
     batch_.launch(sparse_sweep, {static_cast<unsigned>(blocks_), static_cast<unsigned>(32 * warps), kSparseBytes},
                   args);
@@ -110,6 +116,42 @@ class SparseForm {
   }
 
  private:
+  /// Blocks that share 32 replicas: several where one would leave most of the device idle for long, since a launch for
+  /// every level is then the lesser evil.
+  std::uint32_t parts_by_size() const {
+    constexpr std::size_t kWideLevel = 512, kWarpsOfPart = kSpreadThreads / 32, kPartsOfOne = 4;
+    const auto multiprocessors = static_cast<std::size_t>(batch_.info().multiprocessors);
+    if (2 * blocks_ > multiprocessors || n_ < kWideLevel * (levels_.start.size() - 1)) return 1;
+    const std::size_t useful = (levels_.widest() + kWarpsOfPart - 1) / kWarpsOfPart;
+    return static_cast<std::uint32_t>(std::clamp<std::size_t>(kPartsOfOne * multiprocessors / blocks_, 1, useful));
+  }
+
+  void launch_spread(SparseArgs args) const {
+    const auto step = [&](SparseStep what, std::uint32_t level = 0) {
+      batch_.launch(sparse_spread, {static_cast<unsigned>(blocks_) * parts_, kSpreadThreads},
+                    SparseSpreadArgs{args, what, parts_, level, batch_.device(moved_)});
+    };
+    if (args.begins) {
+      step(SparseStep::draw);
+      step(SparseStep::add);
+      step(SparseStep::note);
+    }
+    for (std::uint32_t k = 0; k < args.count; ++k, ++args.first_sweep) {
+      for (std::uint32_t level = 0; level < args.model.levels; ++level) step(SparseStep::visit, level);
+      if (args.keep_best) step(SparseStep::keep);
+      step(SparseStep::note);
+    }
+    if (!args.finish) return;
+    step(SparseStep::settle);
+    step(SparseStep::lower);
+    for (std::uint32_t before = 1, now = 0; now != before;) {
+      before = now;
+      for (std::uint32_t level = 0; level < args.model.levels; ++level) step(SparseStep::cool, level);
+      batch_.fetch(&now, batch_.device(moved_), sizeof now);
+      batch_.wait();
+    }
+  }
+
   Batch& batch_;
   const Qubo& qubo_;
   Start start_;
@@ -121,7 +163,8 @@ class SparseForm {
   Array<std::uint32_t> order_, level_start_;
   Array<std::uint32_t> given_, states_;
   Array<ReplicaRecord> records_;
-  Array<std::uint32_t> bests_;
+  Array<std::uint32_t> bests_, moved_;
+  std::uint32_t parts_;
 };
 
 }  // namespace

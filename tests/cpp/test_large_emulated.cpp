@@ -29,7 +29,11 @@ void check_anneal(const Qubo& qubo, const AnnealOptions& options, const Placemen
   Control control(kNoLimit), other(kNoLimit);
   const Reads expected = anneal(qubo, options, control);
   check_equal(large_anneal(qubo, options, placement, other), expected);
-  check_equal(sparse_anneal(qubo, options, placement, other), expected);
+  Placement spread = placement;
+  for (unsigned parts : {1U, 3U}) {
+    spread.parts = parts;
+    check_equal(sparse_anneal(qubo, options, spread, other), expected);
+  }
 }
 
 }  // namespace
@@ -63,6 +67,8 @@ TEST(emulated_sparse_anneal_by_levels_equals_the_cpu) {
   const AnnealOptions options = anneal_options(40, 40, 6);
   const Reads expected = anneal(model.qubo, options, control);
   check_equal(sparse_anneal(model.qubo, options, Placement{}, other), expected);
+  const auto spread = [&] { return sparse_anneal(model.qubo, options, {.parts = 2}, other).states; };
+  check_in_any_order(spread, expected.states);
   const AnnealOptions few = anneal_options(40, 3, 3);
   const Reads few_expected = anneal(model.qubo, few, control);
   const auto run = [&] { return sparse_anneal(model.qubo, few, Placement{}, other).states; };
@@ -127,8 +133,8 @@ TEST(emulated_large_temper_in_both_forms_equals_the_cpu) {
       if (given) options.target_energy = -1;
       Control control(kNoLimit), other(kNoLimit);
       const Tempered expected = temper(model.qubo, options, control);
-      for (const auto& form : {large_temper, sparse_temper}) {
-        const Tempered found = form(model.qubo, options, {.slice = 7}, other);
+      for (const auto& [form, parts] : {std::pair{&large_temper, 0U}, {&sparse_temper, 1U}, {&sparse_temper, 3U}}) {
+        const Tempered found = form(model.qubo, options, {.slice = 7, .parts = parts}, other);
         check_equal(found.reads, expected.reads);
         CHECK(found.ladder == expected.ladder && found.swap_rates == expected.swap_rates);
       }
