@@ -147,6 +147,20 @@ void register_cuda_arrays(py::module_& m) {
       },
       py::arg("to"), py::arg("source"), py::arg("device"));
   m.def(
+      "to_device",
+      [](const py::array& from, int device) {
+        const void* const begin = from.data();
+        const auto bytes = static_cast<std::size_t>(from.nbytes());
+        const py::gil_scoped_release nogil;
+        auto memory = std::make_shared<DeviceMemory>(device, bytes);
+        cuda::Batch batch(device);
+        batch.allocate();
+        batch.send(memory->as<void>(), begin, bytes);
+        batch.wait();
+        return memory;
+      },
+      py::arg("source"), py::arg("device"));
+  m.def(
       "cosines",
       [](const OptionalArray<float>& rows, std::uintptr_t rows_at, std::size_t n, const OptionalArray<float>& others,
          std::uintptr_t others_at, std::size_t count, std::size_t d, int device, bool keep) -> py::object {

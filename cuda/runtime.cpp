@@ -188,10 +188,17 @@ void Batch::download() {
 }
 
 void Batch::fetch(void* to, const void* from, std::size_t bytes) {
-  if (bytes == 0) return;
-  // Not a step of a graph: whose memory the ends are may change from call to call.
+  copy({.kind = driver::Step::Kind::download, .to = to, .from = from, .bytes = bytes});
+}
+
+void Batch::send(void* to, const void* from, std::size_t bytes) {
+  copy({.kind = driver::Step::Kind::upload, .to = to, .from = from, .bytes = bytes});
+}
+
+/// Not a step of a graph: whose memory the ends are may change from call to call.
+void Batch::copy(const driver::Step& step) {
+  if (step.bytes == 0) return;
   begin_steps();
-  const driver::Step step{.kind = driver::Step::Kind::download, .to = to, .from = from, .bytes = bytes};
   driver::enqueue(lease_->stream, {&step, 1});
 }
 

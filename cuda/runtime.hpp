@@ -83,8 +83,9 @@ class Batch {
   }
   /// The device begins what was asked of it here at the latest: uploads and launches are gathered until then.
   void download();
-  /// From memory of others on this device.
+  /// From memory of others on this device, and to it.
   void fetch(void* to, const void* from, std::size_t bytes);
+  void send(void* to, const void* from, std::size_t bytes);
   void wait();
 
   const DeviceInfo& info() const;
@@ -111,6 +112,7 @@ class Batch {
   void launch_bytes(const Kernel& kernel, const Shape& shape, std::span<const std::byte> args);
   void add(driver::Step step);
   void begin_steps();
+  void copy(const driver::Step& step);
 
   Lease* lease_;
   Section inputs_{0}, in_outs_{1}, outputs_{2}, scratch_{3};

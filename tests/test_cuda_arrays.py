@@ -308,6 +308,7 @@ def test_arrays_of_a_device_need_one() -> None:
         lambda: cosines(ByInterface(ROWS), ROWS),
         lambda: cosines(ROWS, ROWS, on_device=True),
         lambda: ig.PackingProblem(ByInterface(ROWS[0]), 3),
+        lambda: ig.DeviceArray.copy_of(ROWS),
     ):
         with pytest.raises(BackendError, match="an array lies on a CUDA device, which is not available"):
             call()
@@ -366,6 +367,58 @@ def test_emulated_arrays_are_offered_where_they_are(emulated: ModuleType) -> Non
     assert floats("again", OnlyDlpack(borrowed)).readonly
     with pytest.raises(TypeError, match="stays in its process"):
         pickle.dumps(found)
+
+
+def round_trips(device: int) -> None:
+    """Arrays of our own from one call to the next, as a caller has them who has no other library."""
+    rows, others = random_rows(300, 24), random_rows(40, 24, 1)
+    there = ig.DeviceArray.copy_of(rows, device)
+    assert (there.shape, there.dtype, there.device) == ((300, 24), np.float32, device)
+    np.testing.assert_array_equal(there.to_host(), rows)
+    alike = cosines(there, others, on_device=True)
+    np.testing.assert_array_equal(alike.to_host(), cosines(rows, others))
+    for n in (300, 1100):
+        arrays: dict[str, Any] = {"costs": np.arange(1, n + 1), "budget": 3 * n, "relevance": np.ones(n)}
+        pool = random_rows(n, 8, 2)
+        found = ig.solve(ig.PackingProblem(**arrays, embeddings=ig.DeviceArray.copy_of(pool, device)), backend="cuda")
+        wanted = ig.solve(ig.PackingProblem(**arrays, embeddings=pool), backend="cpu")
+        assert found.selection.tolist() == wanted.selection.tolist()
+        np.testing.assert_array_equal(found.trace.gains, wanted.trace.gains)
+    Q = np.random.default_rng(4).integers(-99, 100, (300, 300)).astype(np.int16)
+    options: dict[str, Any] = {"seed": 3, "num_reads": 300, "num_sweeps": 5}
+    found = ig.solve(ig.Qubo(ig.DeviceArray.copy_of(Q, device)), "anneal", "cuda", keep_on_device=True, **options)
+    wanted = ig.solve(ig.Qubo(Q), "anneal", "cpu", **options)
+    np.testing.assert_array_equal(found.samples, wanted.samples)
+    np.testing.assert_array_equal(found.energies, wanted.energies)
+    # Reads of 300 variables, 300 of them, are a matrix of int8 too: it stays where it is.
+    again = ig.Qubo(found.device_samples)
+    assert again.device_rows is not None
+    np.testing.assert_array_equal(
+        again.energies(wanted.samples[:5]), ig.Qubo(wanted.samples).energies(wanted.samples[:5])
+    )
+
+
+def test_emulated_arrays_of_our_own_make_round_trips(emulated: ModuleType) -> None:
+    round_trips(1)
+
+
+def test_arrays_of_our_own_make_round_trips_on_a_device() -> None:
+    if not (state := cuda.availability()).available:
+        pytest.skip(f"no CUDA device: {state.reason}")
+    round_trips(0)
+
+
+def test_emulated_copies_are_checked(emulated: ModuleType) -> None:
+    with pytest.raises(ValueError, match="int or float of at most 64 bits, got dtype bool"):
+        ig.DeviceArray.copy_of([True])
+    with pytest.raises(ValueError, match="int or float of at most 64 bits, got dtype >f4"):
+        ig.DeviceArray.copy_of(ROWS.astype(">f4"))
+    with pytest.raises(TypeError, match="must not be a masked array"):
+        ig.DeviceArray.copy_of(np.ma.masked_array(ROWS, ROWS > 3))
+    with pytest.raises(ValueError, match=r"device must be in 0\.\.1, got 2"):
+        ig.DeviceArray.copy_of(ROWS, 2)
+    assert ig.DeviceArray.copy_of(np.asfortranarray(ROWS)).to_host().tolist() == ROWS.tolist()
+    assert ig.DeviceArray.copy_of(np.ones((0, 3))).to_host().shape == (0, 3)
 
 
 # --- everything else is small, and copied ----------------------------------------------------------------------------

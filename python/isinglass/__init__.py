@@ -6,6 +6,7 @@ Data flows one way: texts -> `measure` -> a problem -> `solve` on a back end -> 
 from isinglass.backends import Availability, BackendError, available_backends
 from isinglass.certificate import certify
 from isinglass.diagnosis.diagnosing import Diagnoses, Diagnosis, diagnose
+from isinglass.problems.device import DeviceArray
 from isinglass.problems.evidence import EvidencePenalties, EvidenceProblem, EvidenceWeights
 from isinglass.problems.packing import PackingProblem, PackingWeights
 from isinglass.problems.qubo import Qubo
@@ -20,6 +21,7 @@ __all__ = [
     "Availability",
     "BackendError",
     "Certificate",
+    "DeviceArray",
     "Diagnoses",
     "Diagnosis",
     "EvidencePenalties",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 _CUDA, _CUDA_MANAGED = 2, 13  # kDLCUDA, kDLCUDAManaged
 _LEGACY_STREAM = 1
@@ -66,6 +66,32 @@ class DeviceArray:
         self, owner: object, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], *, readonly: bool = False
     ) -> None:
         self.owner, self.pointer, self.shape, self.dtype, self.readonly = owner, pointer, shape, dtype, readonly
+
+    @classmethod
+    def copy_of(cls, array: ArrayLike, device: int = 0) -> DeviceArray:
+        """A copy on a device, for those who have no other library for it: embeddings that many questions look at.
+
+        Parameters
+        ----------
+        array : array_like of int or float
+        device : int
+
+        Raises
+        ------
+        ValueError
+            If it is not of integers or floats of at most 64 bits, or the device is not there.
+        BackendError
+            Where no device can be used.
+        MemoryError
+            If there is no room.
+        """
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError("array must not be a masked array: fill it first")
+        plain = np.asarray(array, order="C")
+        if plain.dtype not in NUMBERS:
+            raise ValueError(f"array must be of int or float of at most 64 bits, got dtype {plain.dtype}")
+        memory = native().to_device(plain, device)
+        return cls(memory, memory.pointer, plain.shape, plain.dtype)
 
     def __len__(self) -> int:
         return self.shape[0]
