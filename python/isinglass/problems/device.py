@@ -176,7 +176,7 @@ def native() -> Any:
     from isinglass.backends import BackendError, cuda  # they know problems, so not at import
 
     if not (state := cuda.availability()).available:
-        raise BackendError(f"an array lies on a CUDA device, which is not available: {state.reason}")
+        raise BackendError(f"arrays on a CUDA device need one that is available: {state.reason}")
     return cuda.native()
 
 
