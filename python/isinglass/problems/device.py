@@ -51,8 +51,8 @@ class DeviceArray:
     """An array in C order on a CUDA device, with what keeps its memory.
 
     Other libraries take it without a copy, by `__cuda_array_interface__` or DLPack: ``cupy.asarray(array)``,
-    ``torch.from_dlpack(array)``. Whatever filled it had ended before it was handed out, so no stream has to wait. Its
-    memory lives as long as anything made of it.
+    ``torch.from_dlpack(array)``. Its memory lives as long as anything made of it. What fills one of ours has ended
+    before it is handed out, so no stream has to wait; one taken from another library is as ready as that left it.
 
     Attributes
     ----------
