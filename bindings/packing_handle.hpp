@@ -46,12 +46,15 @@ class PackingHandle {
     PackingView complete = view;
     if (embedded) {
       making->embeddings = adopted_;
-      if (!making->embeddings && rows == nullptr) {
+      // Stopped before a device had summed them: they are not looked at then, whatever their dimension.
+      const bool lost = !making->embeddings && rows == nullptr;
+      if (lost && !watch.stop()) {
         throw py::value_error("embeddings lie on a CUDA device: solve with backend='cuda', or give a copy of them");
       }
       if (!making->embeddings) {
-        making->embeddings = sample ? std::make_shared<const Embeddings>(rows, view.n, dimension, *sample)
-                                    : std::make_shared<const Embeddings>(rows, view.n, dimension);
+        const std::size_t d = lost ? 0 : dimension;
+        making->embeddings = sample ? std::make_shared<const Embeddings>(rows, view.n, d, *sample)
+                                    : std::make_shared<const Embeddings>(rows, view.n, d);
       }
       complete.embeddings = making->embeddings.get();
       if (stores_similarity) {

@@ -212,6 +212,7 @@ std::unique_ptr<SimilarityDevice> similarities(const EmbeddingRows& rows, int de
 }
 
 std::unique_ptr<Embeddings> embed(const EmbeddingRows& rows, int device, Control& control) {
+  if (control.stop()) return nullptr;
   static_assert(Embeddings::kItemsOfSum % kGroupItems == 0);
   constexpr std::uint32_t kRangeOfSample = Embeddings::kItemsOfSum / kGroupItems;
   const bool sampled = !rows.sample.empty();

@@ -201,6 +201,26 @@ def test_shapes_of_embeddings_on_a_device_are_checked() -> None:
         np.asarray(ig.PackingProblem(np.ones(4), 2, embeddings=ByInterface(ROWS)).embeddings)
 
 
+@pytest.mark.parametrize("represented", [None, 30])
+@pytest.mark.parametrize("n", [40, 1100, 3000])
+def test_embeddings_on_a_device_are_refused_elsewhere(n: int, represented: int | None) -> None:
+    arrays: dict[str, Any] = {"costs": np.arange(1, n + 1), "budget": 100, "represented": represented}
+    problem = ig.PackingProblem(**arrays, embeddings=ByInterface(random_rows(n, 3)))
+    there = "lies? on a CUDA device: solve with backend='cuda', or give a copy of"
+    for method in ("greedy_plus_max", "lazy_greedy", "exact", "sharded", "stochastic_greedy"):
+        with pytest.raises(ValueError, match=there):
+            ig.solve(problem, method)
+    for call in (
+        lambda: ig.solve(problem, "lazy_greedy", "numpy"),
+        lambda: ig.solve(problem, effort="high"),
+        lambda: ig.solve_many([problem, problem]),
+        lambda: ig.certify(problem, [0, 1]),
+        lambda: ig.certify(problem, [0, 1], level="tight"),
+    ):
+        with pytest.raises(ValueError, match=there):
+            call()
+
+
 # --- cosines ---------------------------------------------------------------------------------------------------------
 
 

@@ -96,6 +96,21 @@ def test_emulated_arrays_of_a_device_are_read_in_place(
 
 
 @pytest.mark.parametrize("represented", [None, 300])
+@pytest.mark.parametrize("pinned", [None, [5, 7]])
+def test_emulated_array_on_the_device_keeps_a_time_limit(
+    emulated: ModuleType, represented: int | None, pinned: list[int] | None
+) -> None:
+    arrays = pool(1100, 4, represented=represented, pinned=pinned)
+    problem = ig.PackingProblem(**{**arrays, "embeddings": ByInterface(arrays["embeddings"])})
+    cut = ig.solve(problem, backend="cuda", time_limit=0)
+    assert cut.status == "time_limit"
+    assert cut.certificate.feasible
+    whole = ig.solve(problem, backend="cuda")
+    assert_same(whole, ig.solve(ig.PackingProblem(**arrays)))
+    assert whole.certificate.value <= cut.certificate.upper_bound
+
+
+@pytest.mark.parametrize("represented", [None, 300])
 def test_emulated_facility_location_of_an_array_on_the_device(emulated: ModuleType, represented: int | None) -> None:
     weights = ig.PackingWeights(facility_location=0.7)
     arrays = pool(1100, 4, represented=represented, weights=weights)
