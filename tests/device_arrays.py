@@ -5,7 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+
+# NumPy offers the capsules of DLPack 1, and booleans in them.
+SPEAKS_DLPACK_1 = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 class ByInterface:
@@ -35,7 +39,7 @@ class ByDlpack:
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, **more: Any) -> Any:
         self.asked = {"stream": stream, "max_version": max_version, **more}
-        return self.array.__dlpack__(max_version=max_version)
+        return self.array.__dlpack__(max_version=max_version) if SPEAKS_DLPACK_1 else self.array.__dlpack__()
 
 
 class ByOldDlpack(ByDlpack):

@@ -87,3 +87,9 @@ def test_embeddings_agree_with_the_plain_reference(never_stored):
         got, plain = ig.solve(p), ig.solve(p, backend="numpy")
         assert got.selection.tolist() == plain.selection.tolist()
         assert got.objective == pytest.approx(plain.objective, abs=1e-6)
+
+
+def test_empty_embeddings_of_the_caller_stay_writeable() -> None:
+    rows = np.ones((0, 3), dtype=np.float32)
+    ig.PackingProblem(np.ones(0), 2, embeddings=rows)
+    assert rows.flags.writeable

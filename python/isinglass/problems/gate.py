@@ -81,7 +81,9 @@ def refuse(name: str, bad: NDArray[np.bool_], array: NDArray[Any], expected: str
 
 def owned(array: NDArray[Any], given: NDArray[Any]) -> NDArray[Any]:
     """`array`, read-only, and copied if someone could still write to it through `given`, from which it was made."""
-    result = array.copy() if array.flags.writeable and np.may_share_memory(array, given) else array
+    # Empty arrays share no memory, but may be one object.
+    shared = array is given or np.may_share_memory(array, given)
+    result = array.copy() if array.flags.writeable and shared else array
     result.setflags(write=False)
     return result
 
