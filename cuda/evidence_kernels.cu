@@ -2,7 +2,7 @@
 //
 // No entry of shared memory is read by another lane than the one that writes it. Entry k of a row belongs to lane k mod
 // 32; others ask by an exchange. What every lane needs at every move, chosen items and how often a term is covered,
-// every lane has a copy of. So there is nothing to wait for, and the kernel has no barrier.
+// every lane has a copy of. So there is nothing to wait for, but for what the last launch left.
 #include "evidence_kernels.hpp"
 #include "kernel.hpp"
 

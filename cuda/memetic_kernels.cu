@@ -213,6 +213,7 @@ class PoolBreeder {
     }
     pool_.failures = 0;
     if (!full) ++pool_.members;
+    sync_warp();  // every lane has compared before one overwrites
     insert(child, position);
     pool_.target_reached = energies_[0] <= task_.rules.target;
   }

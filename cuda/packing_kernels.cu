@@ -3,7 +3,7 @@
 //
 // No entry of shared memory is read by another lane than the one that writes it; others ask by an exchange. Item i
 // belongs to lane i mod 32. Of targets and groups each half of the warp holds a copy, entry t in its lane t mod 16. Of
-// covered terms each lane holds all bits. So there is nothing to wait for, and the kernel has no barrier.
+// covered terms each lane holds all bits. So there is nothing to wait for, but for what the last launch left.
 #include <cmath>
 #include <type_traits>
 
@@ -269,6 +269,7 @@ class Run {
         flags = flags_[i];
       });
     }
+    sync_warp();  // every lane has read where this launch began
     if (lane_index() != 0) return;
     state_.start_value = start_value_;
     state_.prefix_value = max_.value;

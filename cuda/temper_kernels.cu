@@ -42,6 +42,8 @@ ISINGLASS_DEVICE void temper(const TemperArgs& args) {
     shared.ladder.temperatures_of_replicas(shared.t2);
   }
   sync_block();
+  bool over = end.over;
+  if (over && !args.end) return;
 
   const std::uint64_t number = read.read * kLadderReplicas + replica;
   WarpWalk<Rows, kBlocks> walk;
@@ -58,7 +60,6 @@ ISINGLASS_DEVICE void temper(const TemperArgs& args) {
   }
 
   const ReadKey key = read_key(problem.seed, number);
-  bool over = end.over;
   for (std::uint32_t k = 0; k < args.num_sweeps && !over; ++k) {
     const std::uint32_t sweep = args.first_sweep + k;
     walk.template sweep<false>(sweep_key(key, sweep), shared.t2[replica]);
