@@ -40,8 +40,8 @@ class LargeSweeper {
       energy_ = record.energy;
       best_ = record.best;
       flips_ = record.flips;
+      sync_block();
     }
-    sync_block();
     for (std::uint32_t sweep = args_.first; sweep < args_.first + args_.count && sweep < own_.sweeps; ++sweep) {
       const float t2 = args_.t2_each != nullptr ? args_.t2_each[replica_] : args_.t2[own_.first_t2 + sweep];
       moves_ = {};
@@ -61,12 +61,10 @@ class LargeSweeper {
         copy(state_, args_.bests + std::size_t{replica_} * words_);
         sync_block();
         begin();
-        sync_block();
       }
       while (pass<true>({0, 0}, 0)) {
       }
     }
-    sync_block();
     copy(states, state_);
     fields_.store(fields);
     if (thread_index() == 0) record = {energy_, best_, flips_};

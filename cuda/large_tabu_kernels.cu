@@ -130,8 +130,6 @@ class LargeTabu {
       }
     });
     if (thread_index() == 0) *sum_ = 0;
-    // No thread may ever take for a variable what shared memory held before.
-    for (unsigned k = thread_index(); k < 2 * kWarp; k += block_size()) claims_[k] = {kNoMove, kNoMove};
   }
 
   /// From where the fields are of to the start state, which is the best one; its energy, which every thread sees.

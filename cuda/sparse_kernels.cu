@@ -154,10 +154,10 @@ class SparseSweeper : SparseGroup {
     atomic_add(&shared_.energy[lane_index()], energy());
     sync_block();
     best_ = shared_.energy[lane_index()];
-    sync_block();
   }
 
-  /// One sweep of all replicas. Cold: only what lowers the energy, and `moved` counts warps with flips.
+  /// One sweep of all replicas. Cold: only what lowers the energy, and `moved` counts warps with flips. The barrier
+  /// after the first level also lets every warp read what they share before the sums of this sweep change it.
   template <bool kCold>
   ISINGLASS_DEVICE void pass(SweepKey key, float t2) {
     Change change;
@@ -179,12 +179,12 @@ class SparseSweeper : SparseGroup {
     if (warp_index() == 0 && (lower >> lane_index() & 1) != 0) shared_.energy[lane_index()] = best_;
     if (thread_index() == 0) shared_.moved = 0;
     sync_block();
-    for (std::uint32_t before = 0, now = 1; now != before;) {
-      before = shared_.moved;
-      sync_block();  // all have read it before anything moves
+    std::uint32_t before = 0, now = 0;
+    do {
+      before = now;
       pass<true>({0, 0}, 0);
       now = shared_.moved;
-    }
+    } while (now != before);
   }
 
   SparseShared& shared_;
