@@ -134,6 +134,7 @@ struct Emulator {
   // Nothing that a fiber does may allocate: to ThreadSanitizer memory that goes from fiber to fiber is a race.
   std::array<std::source_location, 256> barriers;
   std::size_t num_barriers = 0;
+  std::size_t most_steps = 0;  // of a block
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Warp> warps;
   Strand scheduler;
@@ -265,17 +266,19 @@ void Emulator::run_block(unsigned block, unsigned blocks, std::size_t shared_byt
   for (Warp& warp : warps) warp.waiting = 0;
   at_block = done = 0;
   begin.release();
-  // Without one of its barriers a search may go round in circles.
-  constexpr std::size_t kMostTurns = std::size_t{1} << 16;
-  for (std::size_t turns_of_block = 0; done < threads; ++turns_of_block) {
+  std::size_t steps = 0;
+  while (done < threads) {
     const std::vector<unsigned> turn = ready_threads();
     for (unsigned t : turn) {
       resume(*fibers[t]);
+      running = nullptr;
       if (mistake != nullptr) break;
     }
     if (turn.empty()) mistake = "deadlock";
-    if (turns_of_block == kMostTurns && in_force.skipped.line > 0) mistake = "no end in sight";
+    steps += turn.size();
+    if (steps > in_force.most_steps) mistake = "no end in sight";
     if (mistake != nullptr) {
+      end.acquire();
       // Threads that stand in the middle of the kernel are given up: they begin afresh next time.
       for (auto& fiber : fibers) fiber->begun = fiber->begun && fiber->state == State::done;
       throw Error("kernel " + std::string(name) + ", block " + std::to_string(block) + ": " + mistake + ": " +
@@ -283,6 +286,7 @@ void Emulator::run_block(unsigned block, unsigned blocks, std::size_t shared_byt
     }
   }
   end.acquire();
+  most_steps = std::max(most_steps, steps);
 }
 
 void Emulator::run(unsigned blocks, std::size_t shared_bytes) {
@@ -347,6 +351,8 @@ std::vector<Site> take_barriers() {
   return sites;
 }
 
+std::size_t take_most_steps() { return std::exchange(emulator.most_steps, 0); }
+
 void run(const char* name, void (*entry)(const void*), const void* args, unsigned blocks, unsigned threads,
          std::size_t shared_bytes) {
   emulator.name = name;
@@ -354,6 +360,12 @@ void run(const char* name, void (*entry)(const void*), const void* args, unsigne
   emulator.args = args;
   emulator.threads = threads;
   emulator.run(blocks, shared_bytes);
+}
+
+bool give_up(const char* mistake) {
+  if (emulator.running == nullptr) return false;
+  emulator.mistake = mistake;
+  return true;
 }
 
 void wait_for_block(const std::source_location& site) {

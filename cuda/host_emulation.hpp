@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -39,13 +40,17 @@ struct Settings {
   std::uint64_t order_seed = 0;  // 0: blocks and threads in ascending order; else shuffled at every turn
   unsigned char pattern = 0xa5;  // what shared memory holds before a block, and device memory when it is allocated
   Site skipped{};                // a barrier that threads run through, to prove that a test would notice
+  std::size_t most_steps = std::numeric_limits<std::size_t>::max();  // of a block, from barrier to barrier of a thread
 };
 Settings& settings();
 
 /// Barriers that kernels have reached since the last call, in the order of their first use.
 std::vector<Site> take_barriers();
 
-/// A mistake of a kernel: a deadlock, a barrier in divergent code, a warp that is not whole.
+/// The most steps that a block took since the last call; the order of threads does not matter to it.
+std::size_t take_most_steps();
+
+/// A mistake of a kernel: a deadlock, a barrier in divergent code, a warp that is not whole, a race.
 struct Error : std::logic_error {
   using std::logic_error::logic_error;
 };
@@ -53,6 +58,9 @@ struct Error : std::logic_error {
 /// Runs a kernel to its end.
 void run(const char* name, void (*entry)(const void*), const void* args, unsigned blocks, unsigned threads,
          std::size_t shared_bytes);
+
+/// Ends the running kernel in an Error; false where none is running. A sanitizer may call it in the middle of a report.
+bool give_up(const char* mistake);
 
 /// What the running fiber may know of itself.
 struct Here {

@@ -8,10 +8,17 @@
 
 struct Test {
   const char* name;
+  const char* file;
   std::function<void()> body;
 };
 
 inline std::vector<Test>& tests() {
+  static std::vector<Test> all;
+  return all;
+}
+
+/// Those that look at what the others left behind.
+inline std::vector<Test>& last_tests() {
   static std::vector<Test> all;
   return all;
 }
@@ -22,12 +29,16 @@ inline int& failures() {
 }
 
 struct Register {
-  Register(const char* name, std::function<void()> body) { tests().push_back({name, std::move(body)}); }
+  Register(std::vector<Test>& all, const char* name, const char* file, std::function<void()> body) {
+    all.push_back({name, file, std::move(body)});
+  }
 };
 
-#define TEST(name)                                           \
-  static void test_##name();                                 \
-  static const Register register_##name(#name, test_##name); \
+#define TEST(name) REGISTERED_TEST(tests(), name)
+#define LAST_TEST(name) REGISTERED_TEST(last_tests(), name)
+#define REGISTERED_TEST(list, name)                                          \
+  static void test_##name();                                                 \
+  static const Register register_##name(list, #name, __FILE__, test_##name); \
   static void test_##name()
 
 #define CHECK(condition)                                                                    \

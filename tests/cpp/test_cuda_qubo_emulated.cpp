@@ -92,7 +92,7 @@ TEST(emulated_anneal_needs_every_barrier) {
   const Model model(70, 20);
   // In slices, since what a launch leaves in memory is guarded too; that one shows as a race alone.
   const auto run = [&] { return emulated_anneal(*model.qubo, {.warps = 3, .slice = 2}); };
-  CHECK(check_every_barrier(run, cpu_anneal(*model.qubo), 1) == 2);
+  CHECK(check_every_barrier(run, cpu_anneal(*model.qubo)) == 2);
 }
 
 TEST(emulated_temper_equals_cpu_in_any_order) {
@@ -103,10 +103,24 @@ TEST(emulated_temper_equals_cpu_in_any_order) {
   }
 }
 
+TEST(emulated_temper_rests_once_the_target_is_reached) {
+  const Model model(8, 20);
+  TemperOptions options = tempering();
+  options.num_sweeps = 400;
+  options.target_energy = 1e6;
+  const TemperJob job{&*model.qubo, options};
+  Control control = free_control();
+  const Answer expected(isinglass::temper(*model.qubo, options, control).reads);
+  // The second launch finds the target reached, and is not the last.
+  const auto run = [&] { return Answer(temper(std::span(&job, 1), {.slice = 64}, 1, control).at(0).reads); };
+  check_in_any_order(run, expected);
+  check_every_barrier(run, expected);
+}
+
 TEST(emulated_temper_needs_every_barrier) {
   const Model model(37, 20);
   const auto run = [&] { return emulated_temper(*model.qubo, {.slice = 20}); };
-  CHECK(check_every_barrier(run, cpu_temper(*model.qubo), 1) == 6);
+  CHECK(check_every_barrier(run, cpu_temper(*model.qubo)) == 6);
 }
 
 }  // namespace isinglass::cuda

@@ -88,7 +88,7 @@ TEST(emulated_swaps_stop_with_the_best_so_far) {
 TEST(emulated_swaps_need_their_barrier) {
   const Batch made = batch();
   const auto run = [&] { return differing(made, {.num_reads = 2, .most_moves = 9}); };
-  CHECK(check_every_barrier(run, std::size_t{0}, 1) == 1);
+  CHECK(check_every_barrier(run, std::size_t{0}) == 1);
 }
 
 }  // namespace isinglass::cuda
