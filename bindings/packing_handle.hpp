@@ -81,7 +81,7 @@ class PackingHandle {
     const std::lock_guard lock(mutex_);
     if (!adopted_) adopted_ = std::move(embeddings);
   }
-  /// A device that takes part in what is asked of the embeddings, or (nullptr) no longer does.
+  /// A device that takes part in what this thread asks of the embeddings, or (nullptr) no longer does.
   void lend(std::unique_ptr<SimilarityDevice> device) const {
     const std::lock_guard lock(mutex_);
     const Embeddings* const embeddings = adopted_ ? adopted_.get() : made_ ? made_->view().embeddings : nullptr;

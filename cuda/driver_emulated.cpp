@@ -17,6 +17,7 @@ namespace {
 constexpr std::align_val_t kAlignment{256};
 std::mutex mutex;
 std::map<void*, std::pair<int, std::size_t>> allocated;  // device and size
+std::map<int, int> streams;                              // of each device
 
 std::size_t used(int device) {
   std::size_t bytes = 0;
@@ -67,8 +68,16 @@ void release(int, void* memory) noexcept {
 void* allocate_pinned(int, std::size_t bytes) { return ::operator new(bytes, kAlignment); }
 void release_pinned(int, void* memory) noexcept { ::operator delete(memory, kAlignment); }
 
-Stream* make_stream(int device) { return new Stream{device}; }
-void release(Stream* stream) noexcept { delete stream; }
+Stream* make_stream(int device) {
+  const std::lock_guard lock(mutex);
+  ++streams[device];
+  return new Stream{device};
+}
+void release(Stream* stream) noexcept {
+  const std::lock_guard lock(mutex);
+  --streams[stream->device];
+  delete stream;
+}
 
 struct Graph {
   std::vector<Step> steps;
@@ -125,6 +134,9 @@ int device_of(const void* memory) {
   return emulated_devices().of_others;
 }
 bool lost(int) noexcept { return true; }
-void reset(int) noexcept {}
+void reset(int device) noexcept {
+  const std::lock_guard lock(mutex);
+  emulated_devices().held_at_reset += streams[device];
+}
 
 }  // namespace isinglass::cuda::driver

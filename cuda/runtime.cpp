@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -18,16 +19,41 @@ void check_device(int device) {
   }
 }
 
+namespace {
+
+std::mutex mutex;
+std::atomic<double> seconds_of_kernels{0};
+std::atomic<bool> graphs_wanted{true};
+
+/// What this process holds of a device.
+struct Held {
+  std::size_t leases = 0;
+  bool lost = false;  // and not yet reset
+};
+
+/// By device. It outlives static destruction, as what is parked does.
+Held& held(int device) {
+  static auto* const by_device = new std::map<int, Held>;
+  return (*by_device)[device];
+}
+
+}  // namespace
+
 /// What batches borrow. It grows, and is given back when another batch needs the memory.
 struct Lease {
   explicit Lease(int device_in)
-      : device(device_in), info(driver::info(device_in)), stream(driver::make_stream(device)) {}
+      : device(device_in), info(driver::info(device_in)), stream(driver::make_stream(device)) {
+    const std::lock_guard lock(mutex);
+    ++held(device).leases;
+  }
   ~Lease() {
     drop();
     for (const Pattern& pattern : patterns) {
       if (pattern.graph != nullptr) driver::release(pattern.graph);
     }
     driver::release(stream);
+    const std::lock_guard lock(mutex);
+    --held(device).leases;
   }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -60,10 +86,6 @@ struct Lease {
 
 namespace {
 
-std::mutex mutex;
-std::atomic<double> seconds_of_kernels{0};
-std::atomic<bool> graphs_wanted{true};
-
 /// Leases that no batch holds. They outlive static destruction, when the CUDA runtime may be gone.
 std::vector<Lease*>& parked() {
   static auto* const leases = new std::vector<Lease*>;
@@ -86,6 +108,15 @@ void drop_parked(int device) {
   for (Lease* lease : parked()) {
     if (lease->device == device) lease->drop();
   }
+}
+
+/// Gives back what a lost device holds, and resets it with the last of it: other batches may still be under way there.
+void give_up(int device) {
+  while (Lease* const gone = take(device)) delete gone;
+  const std::lock_guard lock(mutex);
+  if (!held(device).lost || held(device).leases > 0) return;
+  held(device).lost = false;
+  driver::reset(device);
 }
 
 }  // namespace
@@ -121,18 +152,22 @@ Batch::Batch(int device) : exceptions_(std::uncaught_exceptions()) {
 }
 
 Batch::~Batch() {
-  if (std::uncaught_exceptions() == exceptions_) {
+  const int device = lease_->device;
+  const bool failed = failed_ || std::uncaught_exceptions() > exceptions_;
+  {
     const std::lock_guard lock(mutex);
-    parked().push_back(lease_);
-    return;
+    if (!failed && !held(device).lost) {
+      parked().push_back(lease_);
+      return;
+    }
   }
   // Work may still be under way in what this batch holds, and after a failure the device may be lost.
-  const int device = lease_->device;
   delete lease_;
-  if (driver::lost(device)) {
-    while (Lease* const gone = take(device)) delete gone;
-    driver::reset(device);
+  if (failed && driver::lost(device)) {
+    const std::lock_guard lock(mutex);
+    held(device).lost = true;
   }
+  give_up(device);
 }
 
 const DeviceInfo& Batch::info() const { return lease_->info; }
@@ -166,9 +201,17 @@ void Batch::add(driver::Step step) {
   if (steps_.size() == kMostSteps) begin_steps();
 }
 
+/// Whoever catches an error may destroy the batch later, when none is under way.
+template <class Action>
+void Batch::watch(Action action) {
+  failed_ = true;
+  action();
+  failed_ = false;
+}
+
 void Batch::begin_steps() {
   const std::vector<driver::Step> steps = std::exchange(steps_, {});
-  if (!steps.empty()) lease_->begin(steps);
+  if (!steps.empty()) watch([&] { lease_->begin(steps); });
 }
 
 void Batch::upload() {
@@ -199,7 +242,7 @@ void Batch::send(void* to, const void* from, std::size_t bytes) {
 void Batch::copy(const driver::Step& step) {
   if (step.bytes == 0) return;
   begin_steps();
-  driver::enqueue(lease_->stream, {&step, 1});
+  watch([&] { driver::enqueue(lease_->stream, {&step, 1}); });
 }
 
 void Batch::launch_bytes(const Kernel& kernel, const Shape& shape, std::span<const std::byte> args) {
@@ -217,7 +260,7 @@ void Batch::launch_bytes(const Kernel& kernel, const Shape& shape, std::span<con
 
 void Batch::wait() {
   begin_steps();
-  seconds_of_kernels += driver::wait(lease_->stream);
+  watch([&] { seconds_of_kernels += driver::wait(lease_->stream); });
 }
 
 void use_graphs(bool wanted) { graphs_wanted = wanted; }

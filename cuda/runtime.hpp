@@ -113,6 +113,8 @@ class Batch {
   void add(driver::Step step);
   void begin_steps();
   void copy(const driver::Step& step);
+  template <class Action>
+  void watch(Action action);
 
   Lease* lease_;
   Section inputs_{0}, in_outs_{1}, outputs_{2}, scratch_{3};
@@ -120,6 +122,7 @@ class Batch {
   std::byte* device_ = nullptr;
   std::vector<driver::Step> steps_;  // asked for, not begun
   int exceptions_;
+  bool failed_ = false;
 };
 
 /// How many steps come to about 20 ms, after so many took so long.

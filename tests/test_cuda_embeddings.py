@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
@@ -72,6 +73,67 @@ def test_emulated_gains_of_a_large_pool_are_the_device_s(
     launches = emulated.devices().launches
     assert_same(ig.solve(problem, backend="cpu"), found)  # without the device that lent a hand before
     assert emulated.devices().launches == launches
+
+
+def lent() -> dict[str, Any]:
+    """A large pool whose gains a device forms, of which few items fit."""
+    weights = ig.PackingWeights(relevance=0.3, facility_location=1.0)
+    costs = np.where(np.arange(1030) < 30, 10, 1000)
+    return pool(1030, 3, represented=40, weights=weights, costs=costs, budget=40)
+
+
+def test_emulated_device_lends_a_hand_to_one_thread_alone(
+    emulated: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_packing, "_PRODUCTS_THAT_PAY", 0)
+    monkeypatch.setattr(packing, "_STORED_SIMILARITY", 1000)
+    arrays = lent()
+    problem, wanted = ig.PackingProblem(**arrays), ig.solve(ig.PackingProblem(**arrays))
+    launches = emulated.devices().launches
+    ig.solve(problem, backend="cuda")
+    alone = emulated.devices().launches - launches
+    ig.solve(problem, backend="cuda")
+    again = emulated.devices().launches - launches - alone  # its sums are known
+    of_others: list[int] = []
+
+    def meanwhile(share: float) -> None:
+        for backend in ("cpu", "cuda") if not of_others else ():
+            before = emulated.devices().launches
+            with ThreadPoolExecutor(1) as other:
+                assert_same(other.submit(ig.solve, problem, backend=backend).result(), wanted)
+            of_others.append(emulated.devices().launches - before)
+
+    launches = emulated.devices().launches
+    assert_same(ig.solve(problem, backend="cuda", progress=meanwhile), wanted)
+    assert of_others[0] == 0
+    assert emulated.devices().launches - launches == again + sum(of_others)  # the first goes on there
+
+
+def test_emulated_failure_amid_picks_parks_nothing_of_the_device(
+    emulated: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_packing, "_PRODUCTS_THAT_PAY", 0)
+    monkeypatch.setattr(packing, "_STORED_SIMILARITY", 1000)
+    devices = emulated.devices()
+    problem = ig.PackingProblem(**lent())
+    wanted = ig.solve(problem, backend="cuda")
+
+    def fail(share: float) -> None:
+        devices.failure = "cudaErrorIllegalAddress"
+
+    def failing() -> None:
+        with pytest.raises(RuntimeError, match=r"kernel .*: cudaErrorIllegalAddress"):
+            ig.solve(problem, backend="cuda", progress=fail)
+
+    failing()
+    before = devices.replays
+    assert_same(ig.solve(problem, backend="cuda"), wanted)
+    replays = devices.replays - before
+    failing()
+    before = devices.replays
+    assert_same(ig.solve(problem, backend="cuda"), wanted)
+    assert devices.replays - before == replays  # by streams that began anew
+    assert devices.held_at_reset == 0
 
 
 @pytest.mark.parametrize("given", GIVEN)

@@ -165,6 +165,24 @@ def test_emulated_errors_are_clear_and_the_next_call_works(emulated: ModuleType)
     assert same(ig.solve(qubo, "anneal", "cuda", **ANNEAL), expected)
 
 
+@pytest.mark.parametrize("method", ["anneal", "temper"])
+def test_emulated_device_is_reset_once_nothing_is_held(
+    emulated: ModuleType, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(cuda, "CUT", {"portion": 1})
+    models, devices = [dense(40, seed=k) for k in range(6)], emulated.devices()
+    run: dict[str, Any] = {"seed": 3, "num_reads": 2, "num_sweeps": 5}
+
+    def fail(share: float) -> None:
+        devices.failure = "cudaErrorDeviceUnavailable: lost"
+
+    with pytest.raises(RuntimeError, match="cudaErrorDeviceUnavailable: lost"):
+        ig.solve_many(models * 200, method, "cuda", **run, progress=fail)
+    assert devices.held_at_reset == 0  # though another portion was under way
+    found, expected = (ig.solve_many(models, method, backend, **run) for backend in ("cuda", "cpu"))
+    assert all(same(a, b) for a, b in zip(found, expected, strict=True))
+
+
 def test_emulated_ends_at_ctrl_c(emulated: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "CUT", {"slice": 1})
     timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])

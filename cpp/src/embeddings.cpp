@@ -120,9 +120,16 @@ void Embeddings::with_panel(std::span<const std::size_t> items, const float* uni
   }
 }
 
+void Embeddings::lend(std::unique_ptr<SimilarityDevice> device) const {
+  const std::thread::id self = std::this_thread::get_id(), borrower = borrower_;
+  if (borrower != self && borrower != std::thread::id{}) return;
+  device_ = std::move(device);
+  borrower_ = device_ != nullptr ? self : std::thread::id{};
+}
+
 void Embeddings::row(std::size_t item, float* out) const {
-  if (device_ != nullptr) {
-    device_->row(item, out);
+  if (SimilarityDevice* const lent = device(); lent != nullptr) {
+    lent->row(item, out);
     return;
   }
   std::vector<float> own(d_);

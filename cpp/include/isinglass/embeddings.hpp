@@ -1,11 +1,13 @@
 // Similarities that are computed from embeddings when they are looked at.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,7 +55,6 @@ class Embeddings {
     Sums sums;
   };
   explicit Embeddings(Parts parts);
-  Embeddings(Embeddings&&) = default;
 
   std::size_t size() const { return n_; }
   std::size_t dimension() const { return d_; }
@@ -87,9 +88,11 @@ class Embeddings {
   /// of the matrix, by tiles, serves all columns; with more than two threads the whole of it, split by rows. Undefined
   /// once `control` has stopped.
   Sums sums(int threads, Control& control) const;
-  /// Lets a device do its part from now on, or (nullptr) no longer. Only while no other thread is at it.
-  void lend(std::unique_ptr<SimilarityDevice> device) const { device_ = std::move(device); }
-  SimilarityDevice* device() const { return device_.get(); }
+  /// Lets a device do its part of what this thread asks from now on, or (nullptr) no longer. Other threads work out the
+  /// same numbers without it, and where one of them has a device this one gets none. One call at a time.
+  void lend(std::unique_ptr<SimilarityDevice> device) const;
+  /// The device that this thread was lent, or nullptr.
+  SimilarityDevice* device() const { return borrower_ == std::this_thread::get_id() ? device_.get() : nullptr; }
 
   /// Bytes that `sums` takes for a sample, beside what it returns.
   static std::size_t bytes_of_sample_sums(std::size_t n, std::size_t columns);
@@ -112,6 +115,7 @@ class Embeddings {
   std::vector<float> self_;
   std::optional<Sums> known_sums_;
   mutable std::unique_ptr<SimilarityDevice> device_;
+  mutable std::atomic<std::thread::id> borrower_{};
 };
 
 }  // namespace isinglass
