@@ -121,10 +121,10 @@ void Embeddings::with_panel(std::span<const std::size_t> items, const float* uni
 }
 
 void Embeddings::lend(std::unique_ptr<SimilarityDevice> device) const {
-  const std::thread::id self = std::this_thread::get_id(), borrower = borrower_;
+  const std::thread::id self = std::this_thread::get_id(), borrower = loan_->borrower;
   if (borrower != self && borrower != std::thread::id{}) return;
-  device_ = std::move(device);
-  borrower_ = device_ != nullptr ? self : std::thread::id{};
+  loan_->device = std::move(device);
+  loan_->borrower = loan_->device != nullptr ? self : std::thread::id{};
 }
 
 void Embeddings::row(std::size_t item, float* out) const {

@@ -55,6 +55,7 @@ class Embeddings {
     Sums sums;
   };
   explicit Embeddings(Parts parts);
+  Embeddings(Embeddings&&) = default;
 
   std::size_t size() const { return n_; }
   std::size_t dimension() const { return d_; }
@@ -92,12 +93,19 @@ class Embeddings {
   /// same numbers without it, and where one of them has a device this one gets none. One call at a time.
   void lend(std::unique_ptr<SimilarityDevice> device) const;
   /// The device that this thread was lent, or nullptr.
-  SimilarityDevice* device() const { return borrower_ == std::this_thread::get_id() ? device_.get() : nullptr; }
+  SimilarityDevice* device() const {
+    return loan_->borrower == std::this_thread::get_id() ? loan_->device.get() : nullptr;
+  }
 
   /// Bytes that `sums` takes for a sample, beside what it returns.
   static std::size_t bytes_of_sample_sums(std::size_t n, std::size_t columns);
 
  private:
+  struct Loan {
+    std::unique_ptr<SimilarityDevice> device;
+    std::atomic<std::thread::id> borrower{};
+  };
+
   bool sampled() const { return !sample_.empty(); }
   const float* panel(std::size_t p) const { return panels_.data() + p * kPanel * d_; }
   void place(const float* rows);
@@ -114,8 +122,7 @@ class Embeddings {
   std::vector<float> panels_;  // entry k of column c of panel p at [(p d + k) 16 + c]
   std::vector<float> self_;
   std::optional<Sums> known_sums_;
-  mutable std::unique_ptr<SimilarityDevice> device_;
-  mutable std::atomic<std::thread::id> borrower_{};
+  std::unique_ptr<Loan> loan_ = std::make_unique<Loan>();
 };
 
 }  // namespace isinglass
