@@ -443,6 +443,10 @@ def test_emulated_copies_are_checked(emulated: ModuleType) -> None:
         ig.DeviceArray.copy_of(np.ma.masked_array(ROWS, ROWS > 3))
     with pytest.raises(ValueError, match=r"device must be in 0\.\.1, got 2"):
         ig.DeviceArray.copy_of(ROWS, 2)
+    with pytest.raises(ValueError, match="device must be an integer, got True"):
+        ig.DeviceArray.copy_of(ROWS, True)
+    with pytest.raises(ValueError, match="on_device must be True or False, got 'no'"):
+        cosines(ROWS, ROWS, on_device="no")  # type: ignore[call-overload]
     assert ig.DeviceArray.copy_of(np.asfortranarray(ROWS)).to_host().tolist() == ROWS.tolist()
     assert ig.DeviceArray.copy_of(np.ones((0, 3))).to_host().shape == (0, 3)
 
@@ -498,7 +502,8 @@ def test_evidence_from_embeddings_by_hand() -> None:
         ({"query": None}, "give query or relevance, got neither"),
         ({"relevance": np.ones(40)}, "give query or relevance, got both"),
         ({"query": np.ones((2, 12))}, r"query must have shape \(1, d\), got 2 rows"),
-        ({"query": np.ones((1, 11))}, "others must have 11 columns"),
+        ({"query": np.ones((1, 11))}, r"query must have 12 columns, as passages have, got shape \(1, 11\)"),
+        ({"query": np.ones(12)}, r"query must be 2-D, got shape \(12,\)"),
         ({"thresholds": (0.4, 0.3)}, "thresholds must ascend"),
         ({"thresholds": 0.4}, r"thresholds must be a pair \(partial, direct\), got 0.4"),
         ({"thresholds": (0, 0.3)}, r"thresholds\[0\] must be finite and > 0"),

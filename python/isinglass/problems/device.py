@@ -90,7 +90,9 @@ class DeviceArray:
         plain = np.asarray(array, order="C")
         if plain.dtype not in NUMBERS:
             raise ValueError(f"array must be of int or float of at most 64 bits, got dtype {plain.dtype}")
-        memory = native().to_device(plain, device)
+        if isinstance(device, (bool, np.bool_)) or not isinstance(device, (int, np.integer)):
+            raise ValueError(f"device must be an integer, got {device!r}")
+        memory = native().to_device(plain, int(device))
         return cls(memory, memory.pointer, plain.shape, plain.dtype)
 
     def __len__(self) -> int:

@@ -75,6 +75,8 @@ def cosines(rows: ArrayLike, others: ArrayLike, *, on_device: bool = False) -> N
     BackendError
         If a device is asked for and there is none, or the arrays lie on two.
     """
+    if not isinstance(on_device, (bool, np.bool_)):
+        raise ValueError(f"on_device must be True or False, got {on_device!r}")
     mine, theirs = embedding_rows("rows", rows), embedding_rows("others", others)
     if mine.shape[1] != theirs.shape[1]:
         raise ValueError(f"others must have {mine.shape[1]} columns, as rows have, got shape {theirs.shape}")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isinglass import _core
 from isinglass.problems import gate
-from isinglass.problems.embeddings import cosines
+from isinglass.problems.embeddings import cosines, embedding_rows
 from isinglass.problems.gate import Floats
 from isinglass.problems.packing import integer_costs
 from isinglass.problems.qubo import Qubo
@@ -448,21 +448,26 @@ class EvidenceProblem:
         partial, direct = (gate.number(f"thresholds[{k}]", value, above=0) for k, value in enumerate(thresholds))
         if partial > direct:
             raise ValueError(f"thresholds must ascend, got {thresholds!r}")
+        given = {"passages": passages, "requirements": requirements, "query": query}
+        rows = {name: embedding_rows(name, value) for name, value in given.items() if value is not None}
+        columns = rows["passages"].shape[1]
+        for name, matrix in rows.items():
+            if matrix.shape[1] != columns:
+                raise ValueError(f"{name} must have {columns} columns, as passages have, got shape {matrix.shape}")
         own: Any = relevance
         if query is not None:
-            found = np.asarray(cosines(query, passages))
-            if len(found) != 1:
-                raise ValueError(f"query must have shape (1, d), got {len(found)} rows")
-            own = found[0]
+            if len(rows["query"]) != 1:
+                raise ValueError(f"query must have shape (1, d), got {len(rows['query'])} rows")
+            own = np.asarray(cosines(rows["query"], rows["passages"]))[0]
         # In float64, where a threshold is the caller's own number.
-        similar = np.asarray(cosines(requirements, passages), dtype=np.float64)
+        similar = np.asarray(cosines(rows["requirements"], rows["passages"]), dtype=np.float64)
         support = (similar >= partial).astype(np.int8) + (similar >= direct)
         importance = np.ones(len(support)) if requirement_weights is None else requirement_weights
         return cls(
             own,
             support,
             importance,
-            redundancy=cosines(passages, passages),
+            redundancy=cosines(rows["passages"], rows["passages"]),
             complementarity=complementarity(support, importance),
             max_passages=max_passages,
             weights=weights,
