@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -181,6 +182,26 @@ def test_emulated_device_is_reset_once_nothing_is_held(
     assert devices.held_at_reset == 0  # though another portion was under way
     found, expected = (ig.solve_many(models, method, backend, **run) for backend in ("cuda", "cpu"))
     assert all(same(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("anneal", {"num_reads": 1, "num_sweeps": 10**6}),
+        ("temper", {"num_reads": 1, "num_sweeps": 10**6}),
+        ("tabu", {"num_reads": 1, "patience": 10**8}),
+        ("memetic", {"patience": 10**8, "generations": 10**6, "restarts": 1}),
+    ],
+)
+def test_emulated_time_limit_is_of_all_large_models(
+    emulated: ModuleType, monkeypatch: pytest.MonkeyPatch, method: str, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(cuda, "CUT", {"slice": 1})
+    models = [dense(258, seed=k, largest=3) for k in range(6)]
+    begin = time.monotonic()
+    found = ig.solve_many(models, method, "cuda", seed=1, time_limit=1.0, **options)
+    assert time.monotonic() - begin < 5
+    assert {result.status for result in found} == {"time_limit"}
 
 
 def test_emulated_ends_at_ctrl_c(emulated: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

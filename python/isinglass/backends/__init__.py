@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import secrets
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -53,6 +54,10 @@ class Request(NamedTuple):
     def drawn_seed(self) -> int:
         """The caller's seed, or one that is drawn now."""
         return secrets.randbits(64) if self.seed is None else self.seed
+
+    def since(self, begin: float) -> Request:
+        """What is left of it for one of several problems, of a call that began at that `time.monotonic()`."""
+        return self._replace(time_limit=max(0.0, self.time_limit - (time.monotonic() - begin)))
 
 
 @dataclass(frozen=True)

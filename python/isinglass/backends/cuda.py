@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from types import ModuleType
@@ -96,18 +97,21 @@ def by_size(
     problems: Sequence[Any],
     most_small: int,
     together: Callable[[Callable[[Sequence[Any]], list[Any]]], Sequence[Any]],
-    alone: Callable[[int], Any],
+    alone: Callable[[int, Request], Any],
+    request: Request,
 ) -> list[Any]:
     """What the small problems find `together` and each other one `alone`, by its index; in the order of the problems.
 
-    `together` is given what picks the entries of the small problems from a column of all.
+    `together` is given what picks the entries of the small problems from a column of all, `alone` the request with the
+    time that is left: its limit is of the whole call.
     """
+    begin = time.monotonic()
     small = [index for index, problem in enumerate(problems) if len(problem) <= most_small]
     found = {}
     if small:
         walked = together(lambda column: [column[index] for index in small])
         found = dict(zip(small, walked, strict=True))
-    return [found[index] if index in found else alone(index) for index in range(len(problems))]
+    return [found[index] if index in found else alone(index, request.since(begin)) for index in range(len(problems))]
 
 
 class Kept:

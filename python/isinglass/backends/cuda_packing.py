@@ -76,7 +76,8 @@ def _greedy_many(problems: Sequence[PackingProblem], plan: Plan, requests: Seque
     arrays = [p.embeddings for p in problems if p.uses_embeddings and isinstance(p.embeddings, DeviceArray)]
     native, (device, where) = cuda.native(), cuda.device_of(plan, arrays)
     if any(len(problem) > _MOST_ITEMS and problem.uses_embeddings for problem in problems):
-        return Results([_alone(problem, plan, first, device, where) for problem in problems])
+        begin = time.monotonic()
+        return Results([_alone(problem, plan, first.since(begin), device, where) for problem in problems])
     for problem in problems:
         _embed(problem, device, first)
     batch = native.pack_many(

@@ -46,7 +46,7 @@ def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
                 *limits,
                 placement,
             ),
-            lambda index: native.anneal_large(
+            lambda index, left: native.anneal_large(
                 batch.cores[index],
                 batch.num_reads[index],
                 *shared,
@@ -54,9 +54,11 @@ def _anneal_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
                 batch.threads,
                 batch.states[index],
                 options["target_energy"],
-                *limits,
+                left.time_limit,
+                left.progress,
                 kept.placement(index, problems[index], batch.num_reads[index]),
             ),
+            batch.request,
         )
 
     return kept.hand_over(anneal_batch(problems, plan, requests, walk, where))
@@ -80,7 +82,7 @@ def _temper_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
         lambda pick: native.temper_many(
             pick(cores), pick(num_reads), num_sweeps, ends, pick(seeds), threads, pick(states), *asked, placement
         ),
-        lambda index: native.temper_large(
+        lambda index, left: native.temper_large(
             cores[index],
             num_reads[index],
             num_sweeps,
@@ -88,9 +90,12 @@ def _temper_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reques
             seeds[index],
             threads,
             states[index],
-            *asked,
+            options["target_energy"],
+            left.time_limit,
+            left.progress,
             kept.placement(index, problems[index], num_reads[index]),
         ),
+        first,
     )
     results = [
         walked_result(problem, walked, image, plan, ladder_settings(seed, reads, num_sweeps), where=where)

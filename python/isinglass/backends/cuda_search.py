@@ -66,7 +66,7 @@ def _tabu_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]
             *asked,
             placement,
         ),
-        lambda index: native.tabu_large(
+        lambda index, left: native.tabu_large(
             cores[index],
             num_reads[index],
             patience[index],
@@ -75,9 +75,12 @@ def _tabu_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Request]
             seeds[index],
             threads,
             states[index],
-            *asked,
+            options["target_energy"],
+            options["trace"],
+            *_limits(problems, plan, left),
             kept.placement(index, problems[index], num_reads[index]),
         ),
+        first,
     )
     results = [
         walked_result(problem, walked, image, plan, {"seed": seed, "num_reads": reads, "patience": moves}, where=where)
@@ -117,7 +120,7 @@ def _memetic_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reque
         lambda pick: native.memetic_many(
             pick(cores), *sizes, options["tenure"], pick(seeds), threads, pick(states), *kept, *limits
         ),
-        lambda index: native.memetic_large(
+        lambda index, left: native.memetic_large(
             cores[index],
             *sizes,
             options["tenure"],
@@ -126,8 +129,10 @@ def _memetic_many(problems: Sequence[Qubo], plan: Plan, requests: Sequence[Reque
             states[index],
             *kept,
             options["trace"],
-            *limits,
+            *_limits(problems, plan, left),
+            placement,
         ),
+        first,
     )
     return [
         walked_result(problem, walked, image, plan, memetic_settings(walked, seed), keep, where)
