@@ -78,7 +78,7 @@ def test_emulated_gains_of_a_large_pool_are_the_device_s(
 def lent() -> dict[str, Any]:
     """A large pool whose gains a device forms, of which few items fit."""
     weights = ig.PackingWeights(relevance=0.3, facility_location=1.0)
-    costs = np.where(np.arange(1030) < 30, 10, 1000)
+    costs = np.where(np.arange(1030) < 120, 10, 1000)
     return pool(1030, 3, represented=40, weights=weights, costs=costs, budget=40)
 
 

@@ -178,7 +178,7 @@ def test_emulated_device_is_reset_once_nothing_is_held(
         devices.failure = "cudaErrorDeviceUnavailable: lost"
 
     with pytest.raises(RuntimeError, match="cudaErrorDeviceUnavailable: lost"):
-        ig.solve_many(models * 200, method, "cuda", **run, progress=fail)
+        ig.solve_many(models * 1000, method, "cuda", **run, progress=fail)
     assert devices.held_at_reset == 0  # though another portion was under way
     found, expected = (ig.solve_many(models, method, backend, **run) for backend in ("cuda", "cpu"))
     assert all(same(a, b) for a, b in zip(found, expected, strict=True))
