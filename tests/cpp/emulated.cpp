@@ -90,7 +90,7 @@ std::vector<Barrier*> barriers_reached() {
 }
 
 LAST_TEST(emulated_kernels_need_all_their_barriers) {
-  constexpr std::size_t kUnseen = kSeesRaces ? 0 : 17;  // those that show as races alone
+  constexpr std::size_t kUnseen = kSeesRaces ? 0 : 18;  // show as races alone, one of them by what memory holds as well
   barriers_reached();
   std::erase_if(known, [](const Barrier& barrier) { return barrier.needed; });
   CHECK(known.size() <= kUnseen);
