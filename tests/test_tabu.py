@@ -131,6 +131,16 @@ def test_starts_are_honoured() -> None:
     assert (searched.energies <= rest.energies).all()
 
 
+@pytest.mark.parametrize("options", [{"patience": 10**9}, {}], ids=["counted", "by the clock"])
+def test_time_limit_of_many_is_of_the_whole_call_and_leaves_some_to_each(options: dict[str, Any]) -> None:
+    qubos = [dense(60, seed) for seed in range(5)]
+    begin = time.monotonic()
+    results = ig.solve_many(qubos, "tabu", seed=0, num_reads=1, time_limit=0.5, **options)
+    assert time.monotonic() - begin < 1.5  # each with the whole limit would take 2.5
+    assert [result.status for result in results] == ["time_limit"] * 5
+    assert min(int(result.provenance["num_flips"].sum()) for result in results) > 100
+
+
 def test_time_limit_restarts_reads_until_it_ends() -> None:
     qubo = dense(60)
     begin = time.perf_counter()

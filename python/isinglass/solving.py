@@ -139,7 +139,8 @@ def solve_many(
     executor : concurrent.futures.Executor, optional
         Where the solves run instead of in native threads: processes, Dask, MPI.
 
-    Other parameters are those of `solve`; `time_limit` is of the whole call.
+    Other parameters are those of `solve`; `time_limit` is of the whole call. Where problems are solved one after the
+    other, each may take an even share of what is left of it.
 
     Returns
     -------

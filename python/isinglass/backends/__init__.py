@@ -230,6 +230,14 @@ def run_many(
     for (problem_type, _), plan in plans.items():
         plan_of.setdefault((problem_type, plan.method), plan)
     results: dict[int, Result] = {}
+    begin = time.monotonic()
+
+    def shared(members: Sequence[int]) -> list[Request]:
+        """Their requests with their share of the time that is left: a search that ends by the clock would take all."""
+        share = len(members) / (len(problems) - len(results))
+        spent = time.monotonic() - begin
+        return [requests[i]._replace(time_limit=max(0.0, requests[i].time_limit - spent) * share) for i in members]
+
     for key, plan in plan_of.items():
         batch = getattr(load(plan.backend), "BATCH_RUNNERS", {}).get(key)
         if batch is not None and len(plan_of) == 1:
@@ -237,8 +245,9 @@ def run_many(
             return answers if isinstance(answers, Results) else Results(answers)
         members = [i for i, kind in enumerate(kinds) if (kind[0], plans[kind].method) == key]
         if batch is None:
-            results.update({i: plan.run(problems[i], plan, requests[i]) for i in members})
+            for i in members:
+                results[i] = plan.run(problems[i], plan, *shared([i]))
         else:
-            answers = batch([problems[i] for i in members], plan, [requests[i] for i in members])
+            answers = batch([problems[i] for i in members], plan, shared(members))
             results.update(zip(members, answers, strict=True))
     return Results([results[i] for i in range(len(problems))])
