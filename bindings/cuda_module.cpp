@@ -47,6 +47,7 @@ void register_emulation(py::module_& m) {
       .def_readwrite("failure", &EmulatedDevices::failure)
       .def_readwrite("launches", &EmulatedDevices::launches)
       .def_readwrite("replays", &EmulatedDevices::replays)
+      .def_readwrite("released_unknown", &EmulatedDevices::released_unknown)
       .def_readwrite("held_at_reset", &EmulatedDevices::held_at_reset)
       .def_readwrite("of_others", &EmulatedDevices::of_others);
   m.def("devices", &driver::emulated_devices, py::return_value_policy::reference);

@@ -24,6 +24,7 @@ class DeviceMemory {
 
  private:
   int device_;
+  std::size_t resets_;  // of the device when this was allocated
   void* memory_;
 };
 

@@ -61,8 +61,11 @@ void* allocate(int device, std::size_t bytes) {
 
 void release(int, void* memory) noexcept {
   const std::lock_guard lock(mutex);
-  allocated.erase(memory);
-  ::operator delete(memory, kAlignment);
+  if (allocated.erase(memory) == 0) {
+    ++emulated_devices().released_unknown;
+  } else {
+    ::operator delete(memory, kAlignment);
+  }
 }
 
 void* allocate_pinned(int, std::size_t bytes) { return ::operator new(bytes, kAlignment); }
@@ -137,6 +140,11 @@ bool lost(int) noexcept { return true; }
 void reset(int device) noexcept {
   const std::lock_guard lock(mutex);
   emulated_devices().held_at_reset += streams[device];
+  std::erase_if(allocated, [device](const auto& entry) {
+    if (entry.second.first != device) return false;
+    ::operator delete(entry.first, kAlignment);
+    return true;
+  });
 }
 
 }  // namespace isinglass::cuda::driver

@@ -13,6 +13,7 @@ struct EmulatedDevices {
   std::size_t shared_bytes = std::size_t{227} << 10;  // of a block
   std::string failure;                                // what the next launch fails with, once
   std::size_t launches = 0, replays = 0;              // so far
+  int released_unknown = 0;                           // pieces of memory that were not there, or no longer
   int held_at_reset = 0;                              // streams of a device that was reset nevertheless
   int of_others = 0;                                  // where memory lies that was not allocated here; -1: on none
 };

@@ -29,6 +29,7 @@ std::atomic<bool> graphs_wanted{true};
 struct Held {
   std::size_t leases = 0;
   bool lost = false;  // and not yet reset
+  std::size_t resets = 0;
 };
 
 /// By device. It outlives static destruction, as what is parked does.
@@ -116,6 +117,7 @@ void give_up(int device) {
   const std::lock_guard lock(mutex);
   if (!held(device).lost || held(device).leases > 0) return;
   held(device).lost = false;
+  ++held(device).resets;
   driver::reset(device);
 }
 
@@ -177,11 +179,7 @@ void Batch::allocate() {
   if (needed > lease_->memory_bytes) {
     if (lease_->memory != nullptr) driver::release(lease_->device, std::exchange(lease_->memory, nullptr));
     lease_->memory_bytes = 0;
-    if (needed > driver::memory(lease_->device).free) drop_parked(lease_->device);
-    if (const std::size_t free = driver::memory(lease_->device).free; needed > free) {
-      throw OutOfDeviceMemory("CUDA device " + std::to_string(lease_->device) + " needs " + std::to_string(needed) +
-                              " bytes, has " + std::to_string(free) + " free");
-    }
+    make_room(lease_->device, needed);
     lease_->memory = driver::allocate(lease_->device, needed);
     lease_->memory_bytes = needed;
   }
@@ -261,6 +259,19 @@ void Batch::launch_bytes(const Kernel& kernel, const Shape& shape, std::span<con
 void Batch::wait() {
   begin_steps();
   watch([&] { seconds_of_kernels += driver::wait(lease_->stream); });
+}
+
+void make_room(int device, std::size_t bytes) {
+  if (bytes > driver::memory(device).free) drop_parked(device);
+  if (const std::size_t free = driver::memory(device).free; bytes > free) {
+    throw OutOfDeviceMemory("CUDA device " + std::to_string(device) + " needs " + std::to_string(bytes) +
+                            " bytes, has " + std::to_string(free) + " free");
+  }
+}
+
+std::size_t resets(int device) {
+  const std::lock_guard lock(mutex);
+  return held(device).resets;
 }
 
 void use_graphs(bool wanted) { graphs_wanted = wanted; }

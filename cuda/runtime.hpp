@@ -16,6 +16,13 @@ namespace isinglass::cuda {
 /// Refuses a device that is not there, by its number. Throws std::invalid_argument, or DeviceError without any device.
 void check_device(int device);
 
+/// Sees to it that so many bytes are free on a device, for which memory that no batch holds is given back. Throws
+/// OutOfDeviceMemory, with the bytes needed and free.
+void make_room(int device, std::size_t bytes);
+
+/// How often a device was lost and reset: nothing of before is there, or may be released.
+std::size_t resets(int device);
+
 /// Seconds that kernels of this process have run on devices, of batches that were waited for.
 double kernel_seconds();
 

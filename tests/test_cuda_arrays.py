@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import pickle
 import weakref
 from collections.abc import Iterator
@@ -566,3 +567,14 @@ def test_torch_tensors_on_a_device() -> None:
     found = cosines(torch.from_numpy(rows).cuda(), torch.from_numpy(others).cuda(), on_device=True)
     for taken in (torch.from_dlpack(found), torch.as_tensor(found, device="cuda")):
         np.testing.assert_array_equal(taken.cpu().numpy(), cosines(rows, others))
+
+
+def test_emulated_array_of_a_device_that_was_reset_is_not_released_again(emulated: ModuleType) -> None:
+    devices, kept = emulated.devices(), ig.DeviceArray.copy_of(ROWS)
+    devices.failure = "cudaErrorIllegalAddress"
+    with pytest.raises(RuntimeError, match="cudaErrorIllegalAddress"):
+        ig.solve(ig.Qubo(np.eye(9)), "anneal", "cuda")
+    del kept
+    gc.collect()
+    assert devices.released_unknown == 0
+    assert ig.DeviceArray.copy_of(ROWS).to_host().tolist() == ROWS.tolist()
